@@ -1,0 +1,2 @@
+//! The adaparam command.
+fn main() {}
