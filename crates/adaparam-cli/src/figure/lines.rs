@@ -1,0 +1,321 @@
+//! Curves over time: training losses, one line a model, with the spread over seeds.
+
+use super::axis::Axis;
+use super::canvas::Outline;
+use super::clip::{polyline, thinned};
+use super::frame::{Frame, Layout, Side};
+use super::legend::{Entry, Swatch};
+use super::marker::Marker;
+use super::notes::{joined, omissions};
+use super::number::count;
+use super::palette::{Colour, Stroke};
+use super::rules::{self, Rule};
+use super::scale::{ScaleKind, extent};
+use super::svg::Svg;
+use super::{Figure, Size};
+
+/// A named curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its colour.
+    pub colour: Colour,
+    /// How it is drawn.
+    pub stroke: Stroke,
+    /// The points, as (x, y), by rising x. A point that cannot be drawn leaves a gap.
+    pub points: Vec<(f64, f64)>,
+    /// The spread around it, as (x, lowest, highest), by rising x; may be empty.
+    pub band: Vec<(f64, f64, f64)>,
+}
+
+impl Line {
+    /// A solid curve without a band.
+    pub fn new(name: impl Into<String>, colour: Colour, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            name: name.into(),
+            colour,
+            stroke: Stroke::Solid,
+            points,
+            band: Vec::new(),
+        }
+    }
+
+    /// The same curve, dashed.
+    #[must_use]
+    pub fn dashed(self) -> Self {
+        Self {
+            stroke: Stroke::Dashed,
+            ..self
+        }
+    }
+
+    /// The same curve with its spread, as (x, lowest, highest).
+    #[must_use]
+    pub fn with_band(self, band: Vec<(f64, f64, f64)>) -> Self {
+        Self { band, ..self }
+    }
+}
+
+/// Curves on common axes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lines {
+    /// Heading of the figure.
+    pub title: String,
+    /// What a person would see, for those who cannot.
+    pub description: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The curves, the last on top.
+    pub series: Vec<Line>,
+    /// Moments, such as cuts of the learning rate.
+    pub vertical_rules: Vec<Rule>,
+    /// Levels to compare with, such as a published result.
+    pub horizontal_rules: Vec<Rule>,
+    /// Natural size.
+    pub size: Size,
+}
+
+impl Lines {
+    fn x_values(&self) -> impl Iterator<Item = f64> {
+        let bands = self
+            .series
+            .iter()
+            .flat_map(|line| line.band.iter().map(|spread| spread.0));
+        let rules = self.vertical_rules.iter().map(|rule| rule.at);
+        self.series
+            .iter()
+            .flat_map(|line| line.points.iter().map(|point| point.0))
+            .chain(bands)
+            .chain(rules)
+    }
+
+    fn y_values(&self) -> impl Iterator<Item = f64> {
+        let bands = self
+            .series
+            .iter()
+            .flat_map(|line| line.band.iter().flat_map(|spread| [spread.1, spread.2]));
+        let rules = self.horizontal_rules.iter().map(|rule| rule.at);
+        self.series
+            .iter()
+            .flat_map(|line| line.points.iter().map(|point| point.1))
+            .chain(bands)
+            .chain(rules)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let undrawable = self
+            .series
+            .iter()
+            .flat_map(|line| &line.points)
+            .filter(|(x, y)| !self.x.scale.admits(*x) || !self.y.scale.admits(*y))
+            .count();
+        omissions(
+            undrawable,
+            0,
+            "point",
+            [self.x.scale, self.y.scale].contains(&ScaleKind::Log),
+        )
+    }
+
+    fn draw_band(frame: &mut Frame, line: &Line) {
+        let (low, high) = frame.y.domain;
+        let edge = |value: f64| frame.y.position(value.clamp(low, high));
+        let visible: Vec<(f64, f64, f64)> = line
+            .band
+            .iter()
+            .filter(|(x, lowest, highest)| {
+                frame.x.shows(*x) && !lowest.is_nan() && !highest.is_nan()
+            })
+            .map(|(x, lowest, highest)| (frame.x.position(*x), edge(*lowest), edge(*highest)))
+            .collect();
+        if visible.len() < 2 {
+            return;
+        }
+        let upper = thinned(
+            &visible
+                .iter()
+                .map(|(x, _, highest)| (*x, *highest))
+                .collect::<Vec<_>>(),
+        );
+        let lower = thinned(
+            &visible
+                .iter()
+                .map(|(x, lowest, _)| (*x, *lowest))
+                .collect::<Vec<_>>(),
+        );
+        let mut outline = Outline::default();
+        outline.move_to(upper[0]);
+        for place in upper.iter().skip(1).chain(lower.iter().rev()) {
+            outline.line_to(*place);
+        }
+        outline.close();
+        frame
+            .canvas
+            .path(&format!("apf-band {}", line.colour.class()), &outline);
+    }
+
+    /// The unbroken pieces of a curve, in pixels.
+    fn pieces(&self, frame: &Frame, line: &Line) -> Vec<Vec<(f64, f64)>> {
+        let admitted =
+            |point: &(f64, f64)| self.x.scale.admits(point.0) && self.y.scale.admits(point.1);
+        let place = |point: &(f64, f64)| (frame.x.position(point.0), frame.y.position(point.1));
+        line.points
+            .chunk_by(|one, other| admitted(one) && admitted(other))
+            .filter(|run| admitted(&run[0]))
+            .map(|run| thinned(&run.iter().map(place).collect::<Vec<_>>()))
+            .collect()
+    }
+
+    fn draw_line(frame: &mut Frame, line: &Line, pieces: &[Vec<(f64, f64)>]) {
+        // More than two points a pixel fill an area rather than follow a line.
+        let crowded = pieces.iter().map(Vec::len).sum::<usize>() as f64 > 2.0 * frame.area.width();
+        let weight = if crowded { " apf-fine" } else { "" };
+        let class = format!(
+            "apf-line{weight} {}{}",
+            line.colour.class(),
+            line.stroke.class()
+        );
+        for piece in pieces {
+            match piece.as_slice() {
+                [place] if frame.area.contains(*place) => {
+                    Marker::Dot.draw(&mut frame.canvas, line.colour, 3.0, 1.0, &[*place]);
+                }
+                places => frame.canvas.path(&class, &polyline(places, &frame.area)),
+            }
+        }
+    }
+
+    fn describe(&self, notes: &[String]) -> String {
+        let amount = |line: &Line| format!("{} ({})", line.name, count(line.points.len(), "point"));
+        let names: Vec<String> = self.series.iter().map(amount).collect();
+        let kind = format!(
+            "Line chart of {} against {}: {}.",
+            self.y.label,
+            self.x.label,
+            names.join(", ")
+        );
+        joined(
+            [self.description.as_str(), &kind]
+                .into_iter()
+                .chain(notes.iter().map(String::as_str)),
+        )
+    }
+}
+
+impl Figure for Lines {
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn draw(&self, size: Size) -> Svg {
+        let notes = self.notes();
+        let legend: Vec<Entry> = self
+            .series
+            .iter()
+            .map(|line| Entry {
+                name: line.name.clone(),
+                colour: line.colour,
+                swatch: Swatch::Line(line.stroke),
+            })
+            .collect();
+        let mut frame = Frame::draw(&Layout {
+            title: &self.title,
+            size,
+            legend: &legend,
+            x: Side {
+                axis: &self.x,
+                data: extent(self.x.scale, self.x_values()),
+            },
+            y: Some(Side {
+                axis: &self.y,
+                data: extent(self.y.scale, self.y_values()),
+            }),
+            notes: &notes,
+        });
+        for line in &self.series {
+            Self::draw_band(&mut frame, line);
+        }
+        rules::draw_vertical(&mut frame, &self.vertical_rules);
+        let traces: Vec<Vec<Vec<(f64, f64)>>> = self
+            .series
+            .iter()
+            .map(|line| self.pieces(&frame, line))
+            .collect();
+        for (line, pieces) in self.series.iter().zip(&traces) {
+            Self::draw_line(&mut frame, line, pieces);
+        }
+        rules::draw_horizontal(&mut frame, &self.horizontal_rules, &traces.concat());
+        frame.finish(&self.title, self.describe(&notes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draw(points: Vec<(f64, f64)>) -> String {
+        Lines {
+            series: vec![Line::new("", Colour::Blue, points)],
+            ..Lines::default()
+        }
+        .to_svg()
+        .inline()
+    }
+
+    #[test]
+    fn a_missing_point_leaves_a_gap() {
+        let whole = draw(vec![
+            (0.0, 1.0),
+            (1.0, 2.0),
+            (2.0, 1.0),
+            (3.0, 2.0),
+            (4.0, 1.0),
+        ]);
+        let broken = draw(vec![
+            (0.0, 1.0),
+            (1.0, 2.0),
+            (2.0, f64::NAN),
+            (3.0, 2.0),
+            (4.0, 1.0),
+        ]);
+        assert_eq!(whole.matches("apf-line apf-blue").count(), 1);
+        assert_eq!(broken.matches("apf-line apf-blue").count(), 2);
+    }
+
+    #[test]
+    fn a_single_point_is_a_dot() {
+        assert_eq!(draw(vec![(1.0, 1.0)]).matches("h0").count(), 1);
+    }
+
+    #[test]
+    fn a_long_curve_stays_small() {
+        let markup = draw(
+            (0..100_000)
+                .map(|step| (f64::from(step), f64::from(step % 100)))
+                .collect(),
+        );
+        assert!(markup.len() < 40_000, "{} bytes", markup.len());
+    }
+
+    #[test]
+    fn zero_on_a_logarithmic_axis_is_counted() {
+        let lines = Lines {
+            y: Axis::log("loss"),
+            series: vec![Line::new(
+                "",
+                Colour::Blue,
+                vec![(0.0, 0.0), (1.0, 1.0), (2.0, 3.0)],
+            )],
+            ..Lines::default()
+        };
+        assert!(
+            lines
+                .to_svg()
+                .inline()
+                .contains("Not shown: 1 point that is not finite and positive.")
+        );
+    }
+}

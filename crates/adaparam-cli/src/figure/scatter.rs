@@ -1,0 +1,316 @@
+//! Clouds of points, with curves over them.
+
+use std::collections::HashSet;
+
+use super::axis::Axis;
+use super::clip::polyline;
+use super::frame::{Frame, Layout, Side};
+use super::legend::{Entry, Swatch};
+use super::marker::Marker;
+use super::notes::{joined, omissions};
+use super::number::count;
+use super::palette::{Colour, Stroke};
+use super::scale::{ScaleKind, extent};
+use super::svg::Svg;
+use super::{Figure, Size};
+
+/// A named cloud of points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Points {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its colour.
+    pub colour: Colour,
+    /// The shape of its points.
+    pub marker: Marker,
+    /// Half the width of a point, in pixels.
+    pub radius: f64,
+    /// From 0, invisible, to 1.
+    pub opacity: f64,
+    /// The points, as (x, y).
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Points {
+    /// Dots whose size and opacity suit their number.
+    pub fn new(name: impl Into<String>, colour: Colour, points: Vec<(f64, f64)>) -> Self {
+        let (radius, opacity) = match points.len() {
+            0..=60 => (3.2, 0.9),
+            61..=600 => (2.4, 0.65),
+            601..=6000 => (1.8, 0.4),
+            _ => (1.4, 0.22),
+        };
+        Self {
+            name: name.into(),
+            colour,
+            marker: Marker::Dot,
+            radius,
+            opacity,
+            points,
+        }
+    }
+}
+
+/// The course of an overlay.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Curve {
+    /// `y = x`.
+    Identity,
+    /// Straight pieces through these points, in order.
+    Through(Vec<(f64, f64)>),
+}
+
+/// A curve over the points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overlay {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its colour.
+    pub colour: Colour,
+    /// How it is drawn.
+    pub stroke: Stroke,
+    /// Its course.
+    pub curve: Curve,
+}
+
+impl Overlay {
+    /// The line `y = x`, dashed, in the colour of the truth.
+    pub fn identity(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            colour: Colour::TRUTH,
+            stroke: Stroke::Dashed,
+            curve: Curve::Identity,
+        }
+    }
+
+    /// A solid curve through `points`.
+    pub fn through(name: impl Into<String>, colour: Colour, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            name: name.into(),
+            colour,
+            stroke: Stroke::Solid,
+            curve: Curve::Through(points),
+        }
+    }
+}
+
+/// A scatter plot.
+///
+/// Tens of thousands of points are fine: points that fall on the same tenth of a pixel are drawn once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scatter {
+    /// Heading of the figure.
+    pub title: String,
+    /// What a person would see, for those who cannot.
+    pub description: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The clouds, the last on top.
+    pub series: Vec<Points>,
+    /// Curves over the clouds.
+    pub overlays: Vec<Overlay>,
+    /// Natural size.
+    pub size: Size,
+}
+
+impl Scatter {
+    fn values(&self, pick: fn(&(f64, f64)) -> f64) -> impl Iterator<Item = f64> {
+        let curves = self
+            .overlays
+            .iter()
+            .filter_map(|overlay| match &overlay.curve {
+                Curve::Through(points) => Some(points),
+                Curve::Identity => None,
+            });
+        self.series
+            .iter()
+            .map(|series| &series.points)
+            .chain(curves)
+            .flatten()
+            .map(pick)
+    }
+
+    fn legend(&self) -> Vec<Entry> {
+        let clouds = self.series.iter().map(|series| Entry {
+            name: series.name.clone(),
+            colour: series.colour,
+            swatch: Swatch::Marker(series.marker),
+        });
+        let curves = self.overlays.iter().map(|overlay| Entry {
+            name: overlay.name.clone(),
+            colour: overlay.colour,
+            swatch: Swatch::Line(overlay.stroke),
+        });
+        clouds.chain(curves).collect()
+    }
+
+    fn describe(&self, notes: &[String]) -> String {
+        let amount =
+            |series: &Points| format!("{} ({})", series.name, count(series.points.len(), "point"));
+        let names: Vec<String> = self.series.iter().map(amount).collect();
+        let kind = format!(
+            "Scatter plot of {} against {}: {}.",
+            self.y.label,
+            self.x.label,
+            names.join(", ")
+        );
+        joined(
+            [self.description.as_str(), &kind]
+                .into_iter()
+                .chain(notes.iter().map(String::as_str)),
+        )
+    }
+
+    /// What is not shown, and why.
+    fn notes(&self) -> Vec<String> {
+        let points = || self.series.iter().flat_map(|series| &series.points);
+        let undrawable = points()
+            .filter(|(x, y)| !self.x.scale.admits(*x) || !self.y.scale.admits(*y))
+            .count();
+        let outside = |axis: &Axis, value: f64| {
+            axis.scale.admits(value)
+                && axis
+                    .sound_limits()
+                    .is_some_and(|(low, high)| value < low || value > high)
+        };
+        let beyond = points()
+            .filter(|(x, y)| outside(&self.x, *x) || outside(&self.y, *y))
+            .count();
+        omissions(
+            undrawable,
+            beyond,
+            "point",
+            [self.x.scale, self.y.scale].contains(&ScaleKind::Log),
+        )
+    }
+}
+
+impl Figure for Scatter {
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn draw(&self, size: Size) -> Svg {
+        let notes = self.notes();
+        let mut frame = Frame::draw(&Layout {
+            title: &self.title,
+            size,
+            legend: &self.legend(),
+            x: Side {
+                axis: &self.x,
+                data: extent(self.x.scale, self.values(|point| point.0)),
+            },
+            y: Some(Side {
+                axis: &self.y,
+                data: extent(self.y.scale, self.values(|point| point.1)),
+            }),
+            notes: &notes,
+        });
+        for series in &self.series {
+            let mut seen = HashSet::new();
+            let places: Vec<(f64, f64)> = series
+                .points
+                .iter()
+                .filter_map(|point| frame.place(*point))
+                .filter(|(x, y)| {
+                    seen.insert(((x * 10.0).round() as i64, (y * 10.0).round() as i64))
+                })
+                .collect();
+            series.marker.draw(
+                &mut frame.canvas,
+                series.colour,
+                series.radius,
+                series.opacity,
+                &places,
+            );
+        }
+        for overlay in &self.overlays {
+            let points: Vec<(f64, f64)> = match &overlay.curve {
+                Curve::Identity => (0..=200)
+                    .map(|step| frame.x.value_at(f64::from(step) / 200.0))
+                    .map(|x| (x, x))
+                    .collect(),
+                Curve::Through(points) => points.clone(),
+            };
+            let places: Vec<(f64, f64)> = points
+                .into_iter()
+                .filter(|(x, y)| self.x.scale.admits(*x) && self.y.scale.admits(*y))
+                .map(|(x, y)| (frame.x.position(x), frame.y.position(y)))
+                .collect();
+            let class = format!(
+                "apf-line apf-thin {}{}",
+                overlay.colour.class(),
+                overlay.stroke.class()
+            );
+            frame.canvas.path(&class, &polyline(&places, &frame.area));
+        }
+        frame.finish(&self.title, self.describe(&notes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cloud(amount: u32) -> Vec<(f64, f64)> {
+        (0..amount)
+            .map(|index| {
+                (
+                    f64::from(index % 997),
+                    f64::from(index.wrapping_mul(7919) % 1009),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn many_points_stay_small() {
+        let scatter = Scatter {
+            series: vec![Points::new("cloud", Colour::Blue, cloud(50_000))],
+            ..Scatter::default()
+        };
+        let markup = scatter.to_svg().inline();
+        assert!(markup.len() < 800_000, "{} bytes", markup.len());
+        assert!(markup.matches("<path").count() < 60);
+    }
+
+    #[test]
+    fn points_on_the_same_spot_are_drawn_once() {
+        let scatter = Scatter {
+            series: vec![Points::new("", Colour::Blue, vec![(1.0, 1.0); 5000])],
+            ..Scatter::default()
+        };
+        assert_eq!(scatter.to_svg().inline().matches("h0").count(), 1);
+    }
+
+    #[test]
+    fn points_beyond_given_limits_are_counted_and_not_drawn() {
+        let scatter = Scatter {
+            y: Axis::linear("y").within(0.0, 1.0),
+            series: vec![Points::new(
+                "",
+                Colour::Blue,
+                vec![(0.0, 0.5), (1.0, 0.7), (2.0, 9.0)],
+            )],
+            ..Scatter::default()
+        };
+        let markup = scatter.to_svg().inline();
+        assert!(markup.contains("Beyond the axes: 1 point."));
+        assert_eq!(markup.matches("h0").count(), 2);
+    }
+
+    #[test]
+    fn the_identity_is_straight_on_equal_linear_axes() {
+        let scatter = Scatter {
+            x: Axis::linear("x").within(0.0, 1.0),
+            y: Axis::linear("y").within(0.0, 1.0),
+            overlays: vec![Overlay::identity("y = x")],
+            ..Scatter::default()
+        };
+        let markup = scatter.to_svg().inline();
+        assert!(markup.contains("apf-black apf-dashed"), "{markup}");
+    }
+}

@@ -1,0 +1,227 @@
+//! Tables of results.
+
+/// How the cells of a column stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    #[default]
+    Left,
+    /// Short marks.
+    Centre,
+    /// Numbers.
+    Right,
+}
+
+/// A column's heading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Column {
+    /// What it holds.
+    pub name: String,
+    /// Unit of its numbers; may be empty.
+    pub unit: String,
+    /// How its cells stand.
+    pub align: Align,
+}
+
+impl Column {
+    /// A column of words.
+    pub fn text(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
+    }
+
+    /// A column of numbers.
+    pub fn number(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            align: Align::Right,
+            ..Self::default()
+        }
+    }
+
+    /// A column of short marks.
+    pub fn centred(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            align: Align::Centre,
+            ..Self::default()
+        }
+    }
+
+    /// The same column with the unit of its numbers.
+    #[must_use]
+    pub fn unit(self, unit: impl Into<String>) -> Self {
+        Self {
+            unit: unit.into(),
+            ..self
+        }
+    }
+
+    /// Name and unit on one line.
+    pub(super) fn heading(&self) -> String {
+        if self.unit.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{} ({})", self.name, self.unit)
+        }
+    }
+}
+
+/// How much a cell asks to be looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// As the others.
+    #[default]
+    Normal,
+    /// The best of its kind.
+    Best,
+    /// Not ours: quoted from the paper or from others.
+    Quoted,
+}
+
+/// One cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    /// Its text.
+    pub text: String,
+    /// Something smaller beside it, such as the spread over seeds; may be empty.
+    pub detail: String,
+    /// How much it asks to be looked at.
+    pub tone: Tone,
+}
+
+impl Cell {
+    /// The best of its kind.
+    pub fn best(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            tone: Tone::Best,
+            ..Self::default()
+        }
+    }
+
+    /// A number that is not ours.
+    pub fn quoted(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            tone: Tone::Quoted,
+            ..Self::default()
+        }
+    }
+
+    /// The same cell with something smaller beside it.
+    #[must_use]
+    pub fn detail(self, detail: impl Into<String>) -> Self {
+        Self {
+            detail: detail.into(),
+            ..self
+        }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
+}
+
+/// One row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Its cells. Missing ones are empty, those beyond the last column are not shown.
+    pub cells: Vec<Cell>,
+    /// Whether a rule sets it off from the row above.
+    pub begins_group: bool,
+}
+
+impl Row {
+    /// A row of cells.
+    pub fn new(cells: Vec<Cell>) -> Self {
+        Self {
+            cells,
+            begins_group: false,
+        }
+    }
+
+    /// The same row, set off from the one above.
+    #[must_use]
+    pub fn begins_group(self) -> Self {
+        Self {
+            begins_group: true,
+            ..self
+        }
+    }
+}
+
+impl<const N: usize> From<[Cell; N]> for Row {
+    fn from(cells: [Cell; N]) -> Self {
+        Self::new(cells.into())
+    }
+}
+
+/// A table. The first column names the rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// What it shows.
+    pub caption: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its rows.
+    pub rows: Vec<Row>,
+    /// Remarks below it.
+    pub notes: Vec<String>,
+}
+
+impl Table {
+    /// The cells of a row, exactly one a column.
+    pub(super) fn cells<'a>(
+        &'a self,
+        row: &'a Row,
+    ) -> impl Iterator<Item = (&'a Column, Option<&'a Cell>)> {
+        self.columns
+            .iter()
+            .enumerate()
+            .map(|(index, column)| (column, row.cells.get(index)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_has_one_cell_a_column() {
+        let table = Table {
+            columns: vec![Column::text("a"), Column::number("b")],
+            ..Table::default()
+        };
+        for given in 0..4 {
+            let row = Row::new(vec![Cell::from("x"); given]);
+            assert_eq!(table.cells(&row).count(), 2);
+            assert_eq!(
+                table.cells(&row).filter_map(|(_, cell)| cell).count(),
+                given.min(2)
+            );
+        }
+    }
+
+    #[test]
+    fn a_heading_names_its_unit() {
+        assert_eq!(Column::number("Test").unit("%").heading(), "Test (%)");
+        assert_eq!(Column::number("Test").heading(), "Test");
+    }
+}

@@ -1,0 +1,306 @@
+//! Labelled grey images, whatever data set they come from.
+
+use sha2::{Digest, Sha256};
+
+use crate::checksum::Checksum;
+
+/// Images of one size with a class label each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageSet {
+    width: usize,
+    height: usize,
+    classes: usize,
+    max_value: u8,
+    pixels: Vec<u8>,
+    labels: Vec<u8>,
+}
+
+impl ImageSet {
+    /// A set of `labels.len()` images; `pixels` is `[n, height, width]`, row-major, from 0 to `max_value`.
+    ///
+    /// # Panics
+    /// If the set is empty, the number of pixels is not `n · height · width`, or a label or pixel is out of its
+    /// range: readers check what they read.
+    pub fn new(
+        (height, width): (usize, usize),
+        classes: usize,
+        max_value: u8,
+        pixels: Vec<u8>,
+        labels: Vec<u8>,
+    ) -> Self {
+        assert!(!labels.is_empty(), "an image set holds at least one image");
+        assert_eq!(
+            pixels.len(),
+            labels.len() * height * width,
+            "pixels of {} images of {height}×{width}",
+            labels.len()
+        );
+        assert!(
+            labels.iter().all(|&label| usize::from(label) < classes),
+            "labels must be below {classes}"
+        );
+        assert!(
+            max_value > 0 && pixels.iter().all(|&pixel| pixel <= max_value),
+            "pixels must be at most {max_value}"
+        );
+        Self {
+            width,
+            height,
+            classes,
+            max_value,
+            pixels,
+            labels,
+        }
+    }
+
+    /// Number of images.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there is no image; never so for a set made by [`ImageSet::new`].
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// Width of an image in pixels.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Height of an image in pixels.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Pixels of one image, `height · width`.
+    pub fn pixels_per_image(&self) -> usize {
+        self.width * self.height
+    }
+
+    /// Number of classes; labels are below it.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// The largest value that a pixel can have.
+    pub fn max_value(&self) -> u8 {
+        self.max_value
+    }
+
+    /// All pixels, `[n, height, width]`, row-major.
+    pub fn pixels(&self) -> &[u8] {
+        &self.pixels
+    }
+
+    /// All labels, `[n]`.
+    pub fn labels(&self) -> &[u8] {
+        &self.labels
+    }
+
+    /// The pixels of one image, `[height, width]`, row-major.
+    ///
+    /// # Panics
+    /// If `index` is not below [`ImageSet::len`].
+    pub fn image(&self, index: usize) -> &[u8] {
+        let size = self.pixels_per_image();
+        &self.pixels[index * size..(index + 1) * size]
+    }
+
+    /// The sum of the content: dimensions, classes, range, pixels and labels.
+    pub fn checksum(&self) -> Checksum {
+        let mut hasher = Sha256::new();
+        let sizes = [self.len(), self.height, self.width, self.classes];
+        for size in sizes {
+            hasher.update((size as u64).to_le_bytes());
+        }
+        hasher.update([self.max_value]);
+        hasher.update(&self.pixels);
+        hasher.update(&self.labels);
+        Checksum::from(hasher)
+    }
+}
+
+/// A training set and the test set that belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageSplit {
+    /// What models learn from.
+    pub train: ImageSet,
+    /// What they are judged on.
+    pub test: ImageSet,
+}
+
+impl ImageSplit {
+    /// The sum of both sets, for run records.
+    pub fn checksum(&self) -> Checksum {
+        let sums = [self.train.checksum(), self.test.checksum()];
+        Checksum::of(sums.map(|sum| *sum.as_bytes()).concat())
+    }
+}
+
+/// How pixels become numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scaling {
+    /// From 0 to 1.
+    Raw01,
+    /// Mean 0 and standard deviation 1 over all pixels of the training set.
+    Standardised,
+}
+
+/// A [`Scaling`] with the statistics of a training set.
+#[derive(Debug, Clone)]
+pub struct PixelScaler {
+    mean: f64,
+    deviation: f64,
+    /// The number for each pixel value.
+    table: Vec<f32>,
+}
+
+impl PixelScaler {
+    /// Takes the statistics from `train`; use the same scaler for the test set.
+    ///
+    /// Where all pixels are equal they are standardised to 0.
+    pub fn fit(scaling: Scaling, train: &ImageSet) -> Self {
+        let max = f64::from(train.max_value);
+        let (mean, deviation) = mean_and_deviation(&train.pixels, max);
+        let number = |value: u8| {
+            let value = f64::from(value) / max;
+            match scaling {
+                Scaling::Raw01 => value,
+                Scaling::Standardised if deviation > 0.0 => (value - mean) / deviation,
+                Scaling::Standardised => value - mean,
+            }
+        };
+        Self {
+            mean,
+            deviation,
+            table: (0..=train.max_value)
+                .map(|value| number(value) as f32)
+                .collect(),
+        }
+    }
+
+    /// Mean of the training pixels, on the scale from 0 to 1.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// Standard deviation of the training pixels, on the scale from 0 to 1.
+    pub fn deviation(&self) -> f64 {
+        self.deviation
+    }
+
+    /// All images as numbers, `[n, height · width]`, row-major.
+    ///
+    /// # Panics
+    /// If `images` has larger pixel values than the training set can have.
+    pub fn scale(&self, images: &ImageSet) -> Vec<f32> {
+        self.numbers(&images.pixels).collect()
+    }
+
+    /// The images of these indices as numbers, `[indices.len(), height · width]`, and their labels.
+    ///
+    /// # Panics
+    /// If an index is not below [`ImageSet::len`], or as [`PixelScaler::scale`] does.
+    pub fn batch(&self, images: &ImageSet, indices: &[usize]) -> (Vec<f32>, Vec<u8>) {
+        let mut numbers = Vec::with_capacity(indices.len() * images.pixels_per_image());
+        for &index in indices {
+            numbers.extend(self.numbers(images.image(index)));
+        }
+        let labels = indices.iter().map(|&index| images.labels[index]).collect();
+        (numbers, labels)
+    }
+
+    fn numbers<'a>(&'a self, pixels: &'a [u8]) -> impl Iterator<Item = f32> + 'a {
+        pixels.iter().map(|&pixel| self.table[usize::from(pixel)])
+    }
+}
+
+/// Exact sums of integers first, so that the order of the pixels does not matter.
+fn mean_and_deviation(pixels: &[u8], max: f64) -> (f64, f64) {
+    let (mut sum, mut squares) = (0_u64, 0_u64);
+    for &pixel in pixels {
+        let pixel = u64::from(pixel);
+        sum += pixel;
+        squares += pixel * pixel;
+    }
+    let count = pixels.len() as f64;
+    let mean = sum as f64 / count;
+    let variance = squares as f64 / count - mean * mean;
+    (mean / max, variance.max(0.0).sqrt() / max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(pixels: &[u8], labels: &[u8]) -> ImageSet {
+        ImageSet::new((1, 2), 10, 16, pixels.to_vec(), labels.to_vec())
+    }
+
+    #[test]
+    fn images_are_rows_of_the_pixels() {
+        let images = set(&[1, 2, 3, 4, 5, 6], &[7, 8, 9]);
+        assert_eq!(images.len(), 3);
+        assert_eq!(images.image(1), [3, 4]);
+    }
+
+    #[test]
+    fn raw_pixels_run_from_zero_to_one() {
+        let images = set(&[0, 16, 8, 4], &[0, 1]);
+        let scaler = PixelScaler::fit(Scaling::Raw01, &images);
+        assert_eq!(scaler.scale(&images), [0.0, 1.0, 0.5, 0.25]);
+    }
+
+    #[test]
+    fn standardised_training_pixels_have_mean_zero_and_deviation_one() {
+        let images = set(&[0, 16, 3, 7, 9, 11], &[0, 1, 2]);
+        let scaler = PixelScaler::fit(Scaling::Standardised, &images);
+        let numbers = scaler.scale(&images);
+        let n = numbers.len() as f32;
+        let mean = numbers.iter().sum::<f32>() / n;
+        let variance = numbers.iter().map(|x| (x - mean).powi(2)).sum::<f32>() / n;
+        assert!(mean.abs() < 1e-6, "{mean}");
+        assert!((variance - 1.0).abs() < 1e-5, "{variance}");
+    }
+
+    #[test]
+    fn equal_pixels_are_standardised_to_zero() {
+        let images = set(&[5; 4], &[0, 1]);
+        let scaler = PixelScaler::fit(Scaling::Standardised, &images);
+        assert_eq!(scaler.scale(&images), [0.0; 4]);
+    }
+
+    #[test]
+    fn a_batch_is_a_choice_of_rows() {
+        let images = set(&[0, 16, 8, 4, 16, 16], &[3, 4, 5]);
+        let scaler = PixelScaler::fit(Scaling::Raw01, &images);
+        let (numbers, labels) = scaler.batch(&images, &[2, 0, 2]);
+        assert_eq!(numbers, [1.0, 1.0, 0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(labels, [5, 3, 5]);
+    }
+
+    #[test]
+    fn the_checksum_sees_every_part() {
+        let sum = set(&[1, 2], &[3]).checksum();
+        assert_eq!(sum, set(&[1, 2], &[3]).checksum());
+        assert_ne!(sum, set(&[1, 3], &[3]).checksum());
+        assert_ne!(sum, set(&[1, 2], &[4]).checksum());
+        let turned = ImageSet::new((2, 1), 10, 16, vec![1, 2], vec![3]);
+        assert_ne!(sum, turned.checksum());
+        let two = |first: &[u8], second: &[u8]| ImageSplit {
+            train: set(first, &[0]),
+            test: set(second, &[0]),
+        };
+        assert_ne!(
+            two(&[1, 2], &[3, 4]).checksum(),
+            two(&[3, 4], &[1, 2]).checksum()
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "labels must be below 10")]
+    fn a_label_beyond_the_classes_is_refused() {
+        set(&[1, 2], &[10]);
+    }
+}
