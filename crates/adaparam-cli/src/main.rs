@@ -1,2 +1,41 @@
-//! The adaparam command.
-fn main() {}
+//! The `adaparam` command: flags, messages, progress and reports around the libraries that do the work.
+//!
+//! Exit codes: 0 done, 1 a claim of the paper was missed, 2 an error, 130 interrupted.
+
+// This is the one crate that speaks to people.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod command;
+mod data_folder;
+mod device;
+pub mod figure;
+mod interrupt;
+mod page;
+mod progress;
+mod provenance;
+pub mod report;
+
+use std::process::ExitCode;
+
+use adaparam_train::TrainError;
+use clap::Parser;
+
+use command::{Cli, Verdict};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match Cli::parse().run() {
+        Ok(Verdict::Done) => ExitCode::SUCCESS,
+        Ok(Verdict::ClaimMissed) => ExitCode::from(1),
+        Err(error) if matches!(error.downcast_ref(), Some(TrainError::Stopped)) => {
+            eprintln!("interrupted: {error:#}");
+            ExitCode::from(130)
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

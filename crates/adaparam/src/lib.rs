@@ -1,1 +1,49 @@
-//! adaparam
+//! Neural network layers for [Burn](https://burn.dev) that adapt their weights to each input.
+//!
+//! A feed-forward layer `φ(W x + b)` is non-linear only through `φ`. *Adaptive parameterization*
+//! (Flennerhag, Yin, Keane and Elliot, 2018) places diagonal matrices `D = diag(π(x))` around the
+//! weights, where the *policy* `π` is a small network trained together with the layer, so that every
+//! input is met by a weight matrix of its own.
+//!
+//! # Instead of `Linear`
+//!
+//! [`AdaptiveFeedForward`] takes the place of Burn's `Linear`: same shapes, any batch rank.
+//!
+//! ```
+//! use adaparam::{AdaptiveFeedForward, AdaptiveFeedForwardConfig};
+//! use burn::{module::Module, tensor::{Device, Tensor, activation::relu}};
+//!
+//! #[derive(Module, Debug)]
+//! struct Classifier {
+//!     hidden: AdaptiveFeedForward, // was: Linear
+//!     output: burn::nn::Linear,
+//! }
+//!
+//! let device = Device::flex();
+//! let model = Classifier {
+//!     hidden: AdaptiveFeedForwardConfig::io(784, 64).init(&device), // was: LinearConfig::new(784, 64)
+//!     output: burn::nn::LinearConfig::new(64, 10).init(&device),
+//! };
+//! let images = Tensor::<2>::ones([32, 784], &device);
+//! let scores = model.output.forward(relu(model.hidden.forward(images)));
+//! assert_eq!(scores.dims(), [32, 10]);
+//! ```
+//!
+//! # What is here
+//!
+//! | item | paper |
+//! |---|---|
+//! | [`AdaptiveFeedForward`], any order | eq. (2) |
+//! | [`input`](AdaptiveFeedForwardConfig::input), [`output`](AdaptiveFeedForwardConfig::output), [`io`](AdaptiveFeedForwardConfig::io), [`sva`](AdaptiveFeedForwardConfig::sva) adaptation | section 2.2, eq. (3) and (4) |
+//! | [`policy`]: linear, gated linear unit, small network, or your own type | section 2.1 and 3 |
+//! | [`Diagonals`], [`effective_weight`](AdaptiveFeedForward::effective_weight): what a layer does to an input | Figure 1 |
+//! | [`property::express`]: IO adaptation can express any matrix | Property 1 |
+
+mod feed_forward;
+mod inspection;
+pub mod policy;
+pub mod property;
+
+pub use feed_forward::{AdaptiveFeedForward, AdaptiveFeedForwardConfig};
+pub use inspection::Diagonals;
+pub use policy::{Policy, PolicyConfig};

@@ -1,0 +1,197 @@
+//! `adaparam data`: the data sets of the paper, on this computer.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use adaparam_data::fetch::{FetchEvent, FetchOptions, ProxyChoice, fetch};
+use adaparam_data::registry::Dataset;
+use adaparam_data::verify::{FileState, verify};
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::Verdict;
+use crate::data_folder::data_folder;
+
+/// List, download and check the data sets of the paper
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  adaparam data list
+  adaparam data fetch mnist
+  adaparam data verify --data ~/data
+
+Files are looked for in the folder of --data, then of $ADAPARAM_DATA, then in adaparam in the user's data folder,
+one folder for each set. Downloads are checked by SHA-256, go on where they stopped, and try mirrors in turn.")]
+pub(crate) struct Data {
+    #[command(subcommand)]
+    action: Action,
+    /// Folder with data sets
+    #[arg(long, value_name = "DIR", global = true)]
+    data: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Say which sets there are, where they are and under which licence
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Download what is missing
+    Fetch {
+        /// Which sets [default: all that are not inside the program]
+        #[arg(value_parser = dataset)]
+        sets: Vec<Dataset>,
+        /// Ask MIRROR/host/path instead of https://host/path
+        #[arg(long, value_name = "MIRROR")]
+        mirror: Option<String>,
+    },
+    /// Compare every file with its checksum
+    Verify {
+        /// Which sets [default: all that are not inside the program]
+        #[arg(value_parser = dataset)]
+        sets: Vec<Dataset>,
+    },
+}
+
+fn dataset(name: &str) -> Result<Dataset, String> {
+    Dataset::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = Dataset::ALL.iter().map(|set| set.name()).collect();
+        format!("there are {}", names.join(", "))
+    })
+}
+
+impl Data {
+    pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        let folder = data_folder(self.data.as_deref())?;
+        match self.action {
+            Action::List { json } => list(&folder, json),
+            Action::Fetch { sets, mirror } => {
+                let options = FetchOptions {
+                    base_url: mirror,
+                    proxy: ProxyChoice::FromEnvironment,
+                    ..FetchOptions::default()
+                };
+                or_all(sets)
+                    .into_iter()
+                    .try_for_each(|set| fetch_set(set, &folder, &options))?;
+            }
+            Action::Verify { sets } => verify_sets(&or_all(sets), &folder)?,
+        }
+        Ok(Verdict::Done)
+    }
+}
+
+fn or_all(sets: Vec<Dataset>) -> Vec<Dataset> {
+    if sets.is_empty() {
+        Dataset::ALL
+            .into_iter()
+            .filter(|set| !set.is_embedded())
+            .collect()
+    } else {
+        sets
+    }
+}
+
+fn list(folder: &Path, json: bool) {
+    let rows: Vec<serde_json::Value> = Dataset::ALL
+        .into_iter()
+        .map(|set| {
+            let own = set.folder(folder);
+            let there = set.files().iter().all(|file| own.join(&file.name).exists());
+            let place = match (set.is_embedded(), there) {
+                (true, _) => "inside the program".to_owned(),
+                (false, true) => own.display().to_string(),
+                (false, false) => format!("not here: adaparam data fetch {}", set.name()),
+            };
+            serde_json::json!({
+                "name": set.name(), "description": set.description(), "licence": set.licence(),
+                "embedded": set.is_embedded(), "here": set.is_embedded() || there, "place": place,
+            })
+        })
+        .collect();
+    if json {
+        println!("{}", serde_json::Value::Array(rows));
+        return;
+    }
+    for row in rows {
+        let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        println!("{:<11} {}", text("name"), text("description"));
+        println!("{:<11} licence: {}", "", text("licence"));
+        println!("{:<11} {}\n", "", text("place"));
+    }
+}
+
+fn fetch_set(set: Dataset, folder: &Path, options: &FetchOptions) -> anyhow::Result<()> {
+    if set.is_embedded() {
+        eprintln!("{}: inside the program, nothing to fetch", set.name());
+        return Ok(());
+    }
+    let folder = set.folder(folder);
+    let on_terminal = std::io::stderr().is_terminal();
+    let style = ProgressStyle::with_template(
+        "{prefix} {bar:30.cyan/blue} {bytes}/{total_bytes} {bytes_per_sec} {eta} left",
+    )
+    .expect("a template that is right");
+    let target = if on_terminal {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(None, target).with_style(style);
+    fetch(&set.files(), &folder, options, &mut |event| match event {
+        FetchEvent::Progress {
+            file,
+            received,
+            total,
+            ..
+        } => {
+            bar.set_prefix(format!("{}/{file}", set.name()));
+            bar.set_length(total.unwrap_or(received));
+            bar.set_position(received);
+        }
+        FetchEvent::AlreadyThere { file } => {
+            bar.suspend(|| eprintln!("{}/{file}: already here", set.name()))
+        }
+        FetchEvent::Done { file } => bar.suspend(|| eprintln!("{}/{file}: done", set.name())),
+        FetchEvent::SourceFailed { file, url, reason } => {
+            bar.suspend(|| eprintln!("{}/{file}: {url}: {reason}", set.name()));
+        }
+        _ => {}
+    })?;
+    bar.finish_and_clear();
+    println!("{}", folder.display());
+    Ok(())
+}
+
+fn verify_sets(sets: &[Dataset], folder: &Path) -> anyhow::Result<()> {
+    let (mut checked, mut wrong) = (0, 0);
+    for set in sets {
+        for report in verify(&set.files(), &set.folder(folder))? {
+            checked += 1;
+            let state = match report.state {
+                FileState::Ok => "ok".to_owned(),
+                FileState::Missing => "missing".to_owned(),
+                FileState::WrongSize { expected, found } => {
+                    format!("{found} bytes instead of {expected}")
+                }
+                FileState::WrongChecksum { expected, found } => {
+                    format!("SHA-256 {found} instead of {expected}")
+                }
+            };
+            wrong += usize::from(report.state != FileState::Ok);
+            println!("{}: {state}", report.path.display());
+        }
+        if set.is_embedded() {
+            println!("{}: inside the program", set.name());
+        }
+    }
+    if wrong > 0 {
+        bail!(
+            "{wrong} of {checked} files are missing or wrong: `adaparam data fetch` replaces them"
+        );
+    }
+    Ok(())
+}

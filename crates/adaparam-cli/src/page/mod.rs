@@ -1,0 +1,54 @@
+//! What each experiment puts into a report: a section with its figures.
+
+mod heat_maps;
+mod image;
+mod tail;
+
+pub(crate) use heat_maps::heat_maps;
+pub(crate) use image::image;
+pub(crate) use tail::tail;
+
+use adaparam_train::result::{Claim, Row};
+
+use crate::figure::number;
+use crate::report::{self, Cell, Section};
+
+/// A section of the report, and the drawings that go into files of their own.
+pub(crate) struct Page {
+    pub(crate) section: Section,
+    pub(crate) drawings: Vec<Drawing>,
+}
+
+/// A figure's file name and text.
+pub(crate) struct Drawing {
+    pub(crate) name: String,
+    pub(crate) svg: String,
+}
+
+fn claims(claims: &[Claim], anchor: &str) -> Vec<report::Claim> {
+    claims
+        .iter()
+        .map(|claim| report::Claim::new(&claim.claim, claim.met, &claim.evidence).seen_in(anchor))
+        .collect()
+}
+
+/// Median, and below it the spread over seeds.
+fn spread_cell(row: &Row, metric: &str, format: impl Fn(f64) -> String) -> Cell {
+    let median = row.metrics.get(metric).and_then(serde_json::Value::as_f64);
+    let text = median.map_or_else(|| "diverged".to_owned(), &format);
+    let spread = row.metrics.get(&format!("{metric}_spread"));
+    let end = |index: usize| {
+        let value = spread.and_then(|spread| spread.get(index)?.as_f64());
+        value.map_or_else(|| "∞".to_owned(), &format)
+    };
+    let cell = Cell::from(text);
+    if row.seeds > 1 {
+        cell.detail(format!("{}–{}", end(0), end(1)))
+    } else {
+        cell
+    }
+}
+
+fn count_cell(count: usize) -> Cell {
+    Cell::from(number::grouped(count as u64))
+}

@@ -1,0 +1,64 @@
+//! Progress on standard error: a bar on a terminal, plain lines elsewhere.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Progress of an experiment of many runs.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    title: &'static str,
+    runs: usize,
+    on_terminal: bool,
+}
+
+impl Progress {
+    /// Progress over `steps` steps of all `runs` runs together.
+    pub(crate) fn new(title: &'static str, runs: usize, steps: usize) -> Self {
+        let on_terminal = std::io::stderr().is_terminal();
+        let target = if on_terminal {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let style = ProgressStyle::with_template(
+            "{prefix:>6} {bar:30.cyan/blue} {percent:>3} %  {eta_precise} left  {wide_msg}",
+        )
+        .expect("a template that is right")
+        .progress_chars("━╸─");
+        let bar = ProgressBar::with_draw_target(Some(steps as u64), target).with_style(style);
+        bar.set_prefix(title);
+        if on_terminal {
+            bar.enable_steady_tick(Duration::from_millis(200));
+        } else {
+            eprintln!("{title}: {runs} runs, {steps} steps in all");
+        }
+        Self {
+            bar,
+            title,
+            runs,
+            on_terminal,
+        }
+    }
+
+    /// `steps` more steps are done; `what` tells of the run that did them.
+    pub(crate) fn advance(&self, steps: usize, what: impl FnOnce() -> String) {
+        if self.on_terminal {
+            self.bar.set_message(what());
+        }
+        self.bar.inc(steps as u64);
+    }
+
+    /// A run is done, the `finished`th of all.
+    pub(crate) fn run_done(&self, finished: usize, what: &str) {
+        if !self.on_terminal {
+            eprintln!("{}: {finished}/{}: {what}", self.title, self.runs);
+        }
+    }
+
+    /// Leaves the finished bar behind.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_with_message(format!("{} runs", self.runs));
+    }
+}

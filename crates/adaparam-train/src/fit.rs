@@ -1,0 +1,114 @@
+//! The training loop of the feed-forward experiments.
+
+use burn::module::Module;
+use burn::optim::GradientsParams;
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use crate::TrainError;
+use crate::network::Network;
+use crate::optimiser::OptimiserKind;
+
+/// How long and how a network is trained.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FitSpec {
+    /// The optimiser.
+    pub optimiser: OptimiserKind,
+    /// Its learning rate.
+    pub learning_rate: f64,
+    /// Examples in a step.
+    pub batch: usize,
+    /// Number of steps.
+    pub steps: usize,
+}
+
+impl FitSpec {
+    /// Checks every number; `place` is the key under which this stands.
+    pub fn check(&self, place: &str) -> Result<(), TrainError> {
+        if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
+            let rule = "must be a number above 0";
+            return Err(TrainError::value(
+                format!("{place}.learning_rate"),
+                self.learning_rate,
+                rule,
+            ));
+        }
+        check_count(&format!("{place}.batch"), self.batch, 1_000_000)?;
+        check_count(&format!("{place}.steps"), self.steps, 1_000_000_000)
+    }
+}
+
+pub(crate) fn check_count(key: &str, value: usize, largest: usize) -> Result<(), TrainError> {
+    if (1..=largest).contains(&value) {
+        return Ok(());
+    }
+    let rule = format!("must be from 1 to {largest}");
+    Err(TrainError::value(key, value, rule))
+}
+
+/// A point of a training curve: the mean loss of the steps since the point before.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// Steps done.
+    pub step: usize,
+    /// Mean training loss since the last point.
+    pub loss: f64,
+}
+
+/// What training gave.
+pub struct Fitted {
+    /// The trained network.
+    pub network: Network,
+    /// About a hundred points of the training loss.
+    pub curve: Vec<CurvePoint>,
+    /// The step at which the loss stopped being a number, if it did; training ended there.
+    pub diverged_at: Option<usize>,
+}
+
+/// Trains `network`: `loss` gives the loss of a step's batch, `watch` sees every point of the curve and
+/// answers whether to go on.
+pub fn fit(
+    mut network: Network,
+    spec: &FitSpec,
+    mut loss: impl FnMut(&Network, usize) -> Tensor<1>,
+    mut watch: impl FnMut(CurvePoint) -> bool,
+) -> Result<Fitted, TrainError> {
+    let mut optimiser = spec.optimiser.init();
+    let interval = spec.steps.div_ceil(100);
+    let mut curve = Vec::new();
+    let (mut sum, mut count) = (0.0, 0.0);
+
+    for step in 1..=spec.steps {
+        let objective = loss(&network, step - 1);
+        let value = objective.clone().into_scalar::<f64>();
+        if !value.is_finite() {
+            return Ok(Fitted {
+                network,
+                curve,
+                diverged_at: Some(step),
+            });
+        }
+        let gradients = GradientsParams::from_grads(objective.backward(), &network);
+        network = optimiser.step(spec.learning_rate, network, gradients);
+
+        sum += value;
+        count += 1.0;
+        if step % interval == 0 || step == spec.steps {
+            let point = CurvePoint {
+                step,
+                loss: sum / count,
+            };
+            (sum, count) = (0.0, 0.0);
+            curve.push(point);
+            if !watch(point) {
+                return Err(TrainError::Stopped);
+            }
+        }
+    }
+    Ok(Fitted {
+        network: network.valid(),
+        curve,
+        diverged_at: None,
+    })
+}

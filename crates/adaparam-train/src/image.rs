@@ -1,0 +1,479 @@
+//! Image classification. Paper section 4.2 and Table 1.
+
+use adaparam_data::draw::{Draws, Purpose};
+use adaparam_data::images::{ImageSet, ImageSplit, PixelScaler, Scaling};
+use burn::module::Module;
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use serde::{Deserialize, Serialize};
+
+use crate::TrainError;
+use crate::fit::{CurvePoint, FitSpec, check_count, fit};
+use crate::network::{ActivationKind, BiasKind, LayerSpec, Network, NetworkSpec, PolicySpec};
+use crate::optimiser::OptimiserKind;
+use crate::result::{Claim, ExperimentResult, Row, Scale, Spread};
+
+/// Images tested at a time.
+const TEST_BATCH: usize = 1_000;
+/// A row of the paper's table is met if it is missed by at most this much, in percentage points.
+const MARGIN: f64 = 0.5;
+
+/// Everything that decides the outcome, the images apart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageConfig {
+    /// How large the experiment is.
+    pub scale: Scale,
+    /// One run per model and seed.
+    pub seeds: Vec<u64>,
+    /// How pixels become numbers.
+    pub pixels: PixelScale,
+    /// The models.
+    pub models: Vec<ImageModel>,
+}
+
+/// How pixels become numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PixelScale {
+    /// From 0 to 1.
+    ZeroToOne,
+    /// Mean 0 and deviation 1 over the training set.
+    Standardised,
+}
+
+/// A model, how it is trained, and what the paper has for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageModel {
+    /// Its part in the claims.
+    pub role: Role,
+    /// The paper's accuracies in percent, for a row of Table 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paper: Option<PaperRow>,
+    /// Training.
+    pub train: FitSpec,
+    /// The network.
+    pub network: NetworkSpec,
+}
+
+/// A row of the paper's Table 1, in percent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperRow {
+    /// Accuracy on the training set.
+    pub train: f64,
+    /// Accuracy on the test set.
+    pub test: f64,
+}
+
+/// The part of a model in the paper's claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Logistic regression.
+    Logistic,
+    /// The deep static network.
+    Deep,
+    /// One adaptive layer of the size of the logistic regression.
+    SmallAdaptive,
+    /// One adaptive layer of the size of the deep network.
+    LargeAdaptive,
+    /// A deep adaptive network of that size.
+    DeepAdaptive,
+    /// A row beside the table.
+    Beside,
+}
+
+impl ImageConfig {
+    /// The paper's protocol on MNIST.
+    pub fn full(seeds: u64) -> Self {
+        Self {
+            scale: Scale::Full,
+            seeds: (1..=seeds).collect(),
+            pixels: PixelScale::Standardised,
+            models: table_one(&Sizes::MNIST, 50_000),
+        }
+    }
+
+    /// The same rows on the embedded 8×8 digits, with networks in proportion.
+    pub fn quick(seeds: u64) -> Self {
+        Self {
+            scale: Scale::Quick,
+            models: table_one(&Sizes::DIGITS, 5_000),
+            ..Self::full(seeds)
+        }
+    }
+
+    /// Checks every value, and names the first that breaks a rule.
+    pub fn check(&self, classes: usize) -> Result<(), TrainError> {
+        check_count("seeds", self.seeds.len(), 10_000)?;
+        check_count("models", self.models.len(), 1_000)?;
+        for (index, model) in self.models.iter().enumerate() {
+            model.train.check(&format!("models[{index}].train"))?;
+            model
+                .network
+                .check(&format!("models[{index}].network"), classes)?;
+        }
+        Ok(())
+    }
+
+    /// All pairs of model and seed, in the order of reporting.
+    pub fn jobs(&self, data: &ImageSplit) -> Vec<ImageJob> {
+        let data_hash = data.checksum().to_string();
+        let of_model = |model: &ImageModel| {
+            let job = |&seed: &u64| ImageJob {
+                network: model.network.clone(),
+                train: model.train.clone(),
+                seed,
+                pixels: self.pixels,
+                data_hash: data_hash.clone(),
+            };
+            self.seeds.iter().map(job).collect::<Vec<_>>()
+        };
+        self.models.iter().flat_map(of_model).collect()
+    }
+}
+
+/// The widths that bring each row of Table 1 to its size.
+struct Sizes {
+    deep: usize,
+    small_rank: usize,
+    large_rank: usize,
+    deep_adaptive: (usize, usize),
+}
+
+impl Sizes {
+    /// 7,850 for the logistic regression, then 99,670, 7,905, 99,487 and 99,720.
+    const MNIST: Self = Self {
+        deep: 110,
+        small_rank: 5,
+        large_rank: 63,
+        deep_adaptive: (50, 50),
+    };
+    /// In proportion to 64 pixels: 650 for the logistic regression, then about 8 K for the large rows.
+    const DIGITS: Self = Self {
+        deep: 60,
+        small_rank: 5,
+        large_rank: 57,
+        deep_adaptive: (24, 30),
+    };
+}
+
+fn table_one(sizes: &Sizes, steps: usize) -> Vec<ImageModel> {
+    let sgd = FitSpec {
+        optimiser: OptimiserKind::Sgd,
+        learning_rate: 0.001,
+        batch: 128,
+        steps,
+    };
+    let fixed = |width, activation| LayerSpec::Static { width, activation };
+    let sva = |width, rank| LayerSpec::Sva {
+        width,
+        rank,
+        activation: ActivationKind::Identity,
+        policy: PolicySpec::Linear { initial: 1.0 },
+        bias: BiasKind::Static,
+    };
+    let row = |role, name: &str, train, test, layers| ImageModel {
+        role,
+        paper: Some(PaperRow { train, test }),
+        train: sgd.clone(),
+        network: NetworkSpec {
+            name: name.to_owned(),
+            layers,
+        },
+    };
+    let (width, rank) = sizes.deep_adaptive;
+    vec![
+        row(
+            Role::Logistic,
+            "logistic regression",
+            92.00,
+            92.14,
+            vec![fixed(10, ActivationKind::Identity)],
+        ),
+        row(
+            Role::Deep,
+            "3-layer feed-forward",
+            97.57,
+            97.01,
+            vec![
+                fixed(sizes.deep, ActivationKind::Relu),
+                fixed(sizes.deep, ActivationKind::Relu),
+                fixed(10, ActivationKind::Identity),
+            ],
+        ),
+        row(
+            Role::SmallAdaptive,
+            "1-layer SVA, small",
+            94.05,
+            93.86,
+            vec![sva(10, sizes.small_rank)],
+        ),
+        row(
+            Role::LargeAdaptive,
+            "1-layer SVA, large",
+            98.62,
+            97.14,
+            vec![sva(10, sizes.large_rank)],
+        ),
+        row(
+            Role::DeepAdaptive,
+            "3-layer SVA",
+            99.99,
+            97.65,
+            vec![sva(width, rank), sva(width, rank), sva(10, rank)],
+        ),
+    ]
+}
+
+/// One run: a model from one seed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ImageJob {
+    /// The model.
+    pub network: NetworkSpec,
+    /// Decides the initial weights and the order of the images.
+    pub seed: u64,
+    train: FitSpec,
+    pixels: PixelScale,
+    data_hash: String,
+}
+
+/// What a run gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ImageOutcome {
+    /// The model's name.
+    pub model: String,
+    /// The run's seed.
+    pub seed: u64,
+    /// Number of trained parameters.
+    pub params: usize,
+    /// Share of training images told right, from 0 to 1; none if the run diverged.
+    pub train_accuracy: Option<f64>,
+    /// The same on the test set.
+    pub test_accuracy: Option<f64>,
+    /// Training loss along the way.
+    pub curve: Vec<CurvePoint>,
+    /// The step at which the loss stopped being a number.
+    pub diverged_at: Option<usize>,
+}
+
+impl ImageJob {
+    /// Trains and tests the model; `watch` sees the training curve and answers whether to go on.
+    pub fn run(
+        &self,
+        data: &ImageSplit,
+        device: &Device,
+        watch: impl FnMut(CurvePoint) -> bool,
+    ) -> Result<ImageOutcome, TrainError> {
+        let tracked = device.clone().autodiff();
+        let scaler = self.pixels.scaler(&data.train);
+        let network = self
+            .network
+            .init(data.train.pixels_per_image(), self.seed, &tracked);
+        let params = network.num_params();
+        let cross_entropy = CrossEntropyLossConfig::new().init(&tracked);
+        let mut order = BatchOrder::new(self.seed, data.train.len(), self.train.batch);
+        let fitted = fit(
+            network,
+            &self.train,
+            |network, step| {
+                let (pixels, labels) = scaler.batch(&data.train, order.batch(step));
+                let (x, targets) = tensors(pixels, &labels, &tracked);
+                cross_entropy.forward(network.forward(x), targets)
+            },
+            watch,
+        )?;
+
+        let network = fitted.network.valid();
+        let judged =
+            |set| (fitted.diverged_at.is_none()).then(|| accuracy(&network, &scaler, set, device));
+        Ok(ImageOutcome {
+            model: self.network.name.clone(),
+            seed: self.seed,
+            params,
+            train_accuracy: judged(&data.train),
+            test_accuracy: judged(&data.test),
+            curve: fitted.curve,
+            diverged_at: fitted.diverged_at,
+        })
+    }
+}
+
+impl PixelScale {
+    fn scaler(self, train: &ImageSet) -> PixelScaler {
+        let scaling = match self {
+            Self::ZeroToOne => Scaling::Raw01,
+            Self::Standardised => Scaling::Standardised,
+        };
+        PixelScaler::fit(scaling, train)
+    }
+}
+
+/// Every epoch goes through all images once in an order of its own; a last, shorter batch is left out.
+struct BatchOrder {
+    draws: Draws,
+    images: usize,
+    batch: usize,
+    epoch: Option<usize>,
+    order: Vec<usize>,
+}
+
+impl BatchOrder {
+    fn new(seed: u64, images: usize, batch: usize) -> Self {
+        Self {
+            draws: Draws::new(seed),
+            images,
+            batch: batch.min(images),
+            epoch: None,
+            order: Vec::new(),
+        }
+    }
+
+    fn batch(&mut self, step: usize) -> &[usize] {
+        let in_epoch = self.images / self.batch;
+        let (epoch, index) = (step / in_epoch, step % in_epoch);
+        if self.epoch != Some(epoch) {
+            self.epoch = Some(epoch);
+            let mut stream = self.draws.stream(Purpose::BatchOrder, &[epoch as u64]);
+            self.order = stream.permutation(self.images);
+        }
+        &self.order[index * self.batch..][..self.batch]
+    }
+}
+
+fn tensors(pixels: Vec<f32>, labels: &[u8], device: &Device) -> (Tensor<2>, Tensor<1, Int>) {
+    let rows = labels.len();
+    let width = pixels.len() / rows;
+    let targets: Vec<i64> = labels.iter().map(|&label| i64::from(label)).collect();
+    (
+        Tensor::from_data(TensorData::new(pixels, [rows, width]), device),
+        Tensor::from_data(TensorData::new(targets, [rows]), device),
+    )
+}
+
+fn accuracy(network: &Network, scaler: &PixelScaler, images: &ImageSet, device: &Device) -> f64 {
+    let indices: Vec<usize> = (0..images.len()).collect();
+    let mut right = 0;
+    for chunk in indices.chunks(TEST_BATCH) {
+        let (pixels, labels) = scaler.batch(images, chunk);
+        let (x, _) = tensors(pixels, &labels, device);
+        let told: Vec<i64> = network.forward(x).argmax(1).into_data().iter().collect();
+        right += told
+            .iter()
+            .zip(&labels)
+            .filter(|&(&told, &label)| told == i64::from(label))
+            .count();
+    }
+    right as f64 / images.len() as f64
+}
+
+/// Rows and claims of all runs; `outcomes` are in the order of [`ImageConfig::jobs`].
+pub fn summarise(config: &ImageConfig, outcomes: &[ImageOutcome]) -> ExperimentResult {
+    let summaries: Vec<Summary<'_>> = config
+        .models
+        .iter()
+        .zip(outcomes.chunks_exact(config.seeds.len()))
+        .map(|(model, runs)| Summary::of(model, runs))
+        .collect();
+    let mut claims = claims(&summaries);
+    if config.scale == Scale::Quick {
+        for claim in &mut claims {
+            claim.met = None;
+        }
+    }
+    ExperimentResult {
+        experiment: "mnist".to_owned(),
+        scale: config.scale,
+        rows: summaries.iter().map(Summary::row).collect(),
+        claims,
+    }
+}
+
+struct Summary<'a> {
+    model: &'a ImageModel,
+    params: usize,
+    diverged: usize,
+    train: Spread,
+    test: Spread,
+}
+
+impl<'a> Summary<'a> {
+    fn of(model: &'a ImageModel, runs: &[ImageOutcome]) -> Self {
+        let spread = |metric: fn(&ImageOutcome) -> Option<f64>| {
+            // A network that diverged tells nothing right.
+            Spread::of(runs.iter().map(|run| metric(run).unwrap_or(0.0)))
+        };
+        Self {
+            model,
+            params: runs[0].params,
+            diverged: runs.iter().filter(|run| run.diverged_at.is_some()).count(),
+            train: spread(|run| run.train_accuracy),
+            test: spread(|run| run.test_accuracy),
+        }
+    }
+
+    fn row(&self) -> Row {
+        let seeds = self.test.values.len();
+        Row::new(&self.model.network.name, self.params, seeds, self.diverged)
+            .with("train_accuracy", &self.train)
+            .with("test_accuracy", &self.test)
+    }
+
+    fn test_percent(&self) -> f64 {
+        100.0 * self.test.median
+    }
+}
+
+fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
+    let with_role = |role| summaries.iter().find(|summary| summary.model.role == role);
+    let mut claims: Vec<Claim> = summaries
+        .iter()
+        .filter_map(|summary| {
+            let paper = summary.model.paper?;
+            Some(Claim {
+                claim: format!(
+                    "{} tells {:.2} % of the test images right.",
+                    summary.model.network.name, paper.test
+                ),
+                met: Some(summary.test_percent() >= paper.test - MARGIN),
+                evidence: format!(
+                    "Median {:.2} %; met if at most {MARGIN} points below the paper.",
+                    summary.test_percent()
+                ),
+            })
+        })
+        .collect();
+    let mut compare = |better: Role, worse: Role, by: f64, sentence: &str| {
+        if let (Some(better), Some(worse)) = (with_role(better), with_role(worse)) {
+            let gain = better.test_percent() - worse.test_percent();
+            claims.push(Claim {
+                claim: sentence.to_owned(),
+                met: Some(gain >= by),
+                evidence: format!(
+                    "{gain:+.2} points on the test set (medians); met from {by:+.1}."
+                ),
+            });
+        }
+    };
+    compare(
+        Role::SmallAdaptive,
+        Role::Logistic,
+        0.5,
+        "The SVA policy gains about one percentage point over a logistic regression of the same size.",
+    );
+    compare(
+        Role::LargeAdaptive,
+        Role::Deep,
+        0.0,
+        "One SVA layer with an expressive adaptation model matches or outperforms the deep feed-forward network.",
+    );
+    compare(
+        Role::DeepAdaptive,
+        Role::Deep,
+        0.0,
+        "The 3-layer SVA network outperforms the 3-layer feed-forward network.",
+    );
+    claims
+}

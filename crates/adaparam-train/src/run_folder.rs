@@ -1,0 +1,168 @@
+//! The folder that a run leaves behind.
+//!
+//! Every file is written beside its place and renamed into it, so that a file under its final name is
+//! whole. Finished parts of a run are kept as they come, and found again by the next run of the same
+//! configuration: nothing is lost when a run is interrupted.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+
+use crate::TrainError;
+
+/// Tells a folder of ours from anybody else's.
+const MARK: &str = "record.json";
+const PARTS: &str = "parts";
+
+/// A folder for the files of one run.
+#[derive(Debug, Clone)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    /// Opens `path` for a run: a folder that is new, empty, or left by an earlier run.
+    ///
+    /// # Errors
+    ///
+    /// If the folder holds anything else, or cannot be written.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, TrainError> {
+        let path = path.into();
+        fs::create_dir_all(&path).map_err(TrainError::file(&path, "cannot make this folder"))?;
+        let mut entries =
+            fs::read_dir(&path).map_err(TrainError::file(&path, "cannot read this folder"))?;
+        let ours = path.join(MARK).exists() || path.join(PARTS).exists();
+        if entries.next().is_some() && !ours {
+            return Err(TrainError::Folder {
+                path,
+                rule: "holds files that no run of adaparam has left: name a new or empty folder with --out"
+                    .to_owned(),
+            });
+        }
+        let folder = Self { path };
+        fs::create_dir_all(folder.path.join(PARTS)).map_err(TrainError::file(
+            &folder.path,
+            "cannot write into this folder",
+        ))?;
+        Ok(folder)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a file, whole or not at all; `name` may have folders in it.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<PathBuf, TrainError> {
+        let path = self.path.join(name);
+        let folder = path.parent().unwrap_or(&self.path);
+        let fail = || TrainError::file(&path, "cannot write this file");
+        fs::create_dir_all(folder).map_err(fail())?;
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail())?;
+        file.write_all(content.as_ref()).map_err(fail())?;
+        file.as_file().sync_all().map_err(fail())?;
+        readable_by_others(file.as_file()).map_err(fail())?;
+        file.persist(&path).map_err(|error| fail()(error.error))?;
+        Ok(path)
+    }
+
+    /// Writes a value as indented JSON.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `value` has no JSON form, such as a map without string keys.
+    pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<PathBuf, TrainError> {
+        let mut text = serde_json::to_string_pretty(value).expect("a value with a JSON form");
+        text.push('\n');
+        self.write(name, text)
+    }
+
+    /// A finished part of a run with this key, if an earlier run has left one that can be read.
+    pub fn part<T: DeserializeOwned>(&self, key: &impl Serialize) -> Option<T> {
+        let text = fs::read(self.path.join(part_name(key))).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Keeps a finished part under its key: everything that decides what the part is.
+    pub fn keep_part(&self, key: &impl Serialize, part: &impl Serialize) -> Result<(), TrainError> {
+        self.write_json(&part_name(key), part).map(drop)
+    }
+
+    /// Removes the finished parts, once everything that they hold stands in the run's own files.
+    pub fn drop_parts(&self) -> Result<(), TrainError> {
+        let parts = self.path.join(PARTS);
+        fs::remove_dir_all(&parts).map_err(TrainError::file(&parts, "cannot remove this folder"))
+    }
+}
+
+/// Temporary files are private to their owner; results are not.
+#[cfg(unix)]
+fn readable_by_others(file: &fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable_by_others(_file: &fs::File) -> std::io::Result<()> {
+    Ok(())
+}
+
+fn part_name(key: &impl Serialize) -> String {
+    let key = serde_json::to_vec(key).expect("a key with a JSON form");
+    let hash = Sha256::digest(key);
+    let hex: String = hash[..12]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("{PARTS}/{hex}.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_found_again_by_its_key_alone() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = RunFolder::open(temporary.path().join("run")).unwrap();
+        folder.keep_part(&("model", 1), &vec![1.5, 2.5]).unwrap();
+        let again = RunFolder::open(folder.path()).unwrap();
+        assert_eq!(again.part::<Vec<f64>>(&("model", 1)), Some(vec![1.5, 2.5]));
+        assert_eq!(again.part::<Vec<f64>>(&("model", 2)), None);
+    }
+
+    #[test]
+    fn a_damaged_part_is_as_good_as_none() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = RunFolder::open(temporary.path()).unwrap();
+        folder.write(&part_name(&7), "[1.5, ").unwrap();
+        assert_eq!(folder.part::<Vec<f64>>(&7), None);
+    }
+
+    #[test]
+    fn a_strangers_folder_is_left_alone() {
+        let temporary = tempfile::tempdir().unwrap();
+        fs::write(temporary.path().join("thesis.tex"), "years of work").unwrap();
+        let error = RunFolder::open(temporary.path()).unwrap_err().to_string();
+        assert!(error.contains("name a new or empty folder"), "{error}");
+        assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn writing_leaves_nothing_but_the_file() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = RunFolder::open(temporary.path()).unwrap();
+        folder.write("figures/one.svg", "<svg/>").unwrap();
+        folder.write("figures/one.svg", "<svg></svg>").unwrap();
+        let figures: Vec<_> = fs::read_dir(temporary.path().join("figures"))
+            .unwrap()
+            .collect();
+        assert_eq!(figures.len(), 1);
+        let text = fs::read_to_string(temporary.path().join("figures/one.svg")).unwrap();
+        assert_eq!(text, "<svg></svg>");
+    }
+}

@@ -1,0 +1,50 @@
+use burn::config::Config;
+use burn::module::Module;
+use burn::nn::{Initializer, Linear, LinearConfig};
+use burn::tensor::{Device, Tensor};
+
+use super::Policy;
+
+/// Configuration of a [`LinearPolicy`].
+#[derive(Config, Debug)]
+pub struct LinearPolicyConfig {
+    /// The value around which every diagonal starts: with 1, a new layer is near its static counterpart.
+    #[config(default = 1.0)]
+    pub initial: f64,
+    /// How `U` is initialised.
+    #[config(
+        default = "Initializer::KaimingUniform{gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false}"
+    )]
+    pub initializer: Initializer,
+}
+
+/// The simplest policy, `π(c) = U c + u`.
+///
+/// Even this one makes a layer quadratic in its input (section 2.1 of the paper).
+#[derive(Module, Debug)]
+pub struct LinearPolicy {
+    /// `U` and `u`.
+    pub projection: Linear,
+}
+
+impl LinearPolicyConfig {
+    /// Initialises a policy from `d_context` to `d_policy` numbers.
+    pub fn init(&self, d_context: usize, d_policy: usize, device: &Device) -> LinearPolicy {
+        let mut projection = LinearConfig::new(d_context, d_policy)
+            .with_initializer(self.initializer.clone())
+            .init(device);
+        projection.bias = Some(
+            Initializer::Constant {
+                value: self.initial,
+            }
+            .init([d_policy], device),
+        );
+        LinearPolicy { projection }
+    }
+}
+
+impl Policy for LinearPolicy {
+    fn forward<const N: usize>(&self, context: Tensor<N>) -> Tensor<N> {
+        self.projection.forward(context)
+    }
+}

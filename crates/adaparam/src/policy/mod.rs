@@ -1,0 +1,119 @@
+//! Adaptation policies `π`: the small networks that produce the diagonals of an adaptive layer.
+//!
+//! A policy maps a context, usually the layer's own input, to all the adapted diagonals of the layer at
+//! once, side by side in the order `D(0), D(1), …, D(q)` with the identity ones left out. One product
+//! then serves every diagonal, and the layer takes its parts from the result.
+//!
+//! | policy | `π(c)` |
+//! |---|---|
+//! | [`LinearPolicy`] | `U c + u` |
+//! | [`GluPolicy`] | `(A c + a) ⊙ σ(G c + g)`, stacked as often as wanted |
+//! | [`MlpPolicy`] | `τ(U z)` with a latent `z` from a small network, as in section 3 of the paper |
+//!
+//! Any other network takes part by implementing [`Policy`]:
+//!
+//! ```
+//! use adaparam::{AdaptiveFeedForwardConfig, Policy};
+//! use burn::{module::{Module, Param}, tensor::{Device, Tensor}};
+//!
+//! /// Doubles or mutes a unit, whichever the sign of the context says.
+//! #[derive(Module, Debug)]
+//! struct Switch { direction: Param<Tensor<2>> }
+//!
+//! impl Policy for Switch {
+//!     fn forward<const N: usize>(&self, context: Tensor<N>) -> Tensor<N> {
+//!         burn::tensor::module::linear(context, self.direction.val(), None).sign() + 1.0
+//!     }
+//! }
+//!
+//! let device = Device::flex();
+//! let config = AdaptiveFeedForwardConfig::output(3, 4).with_identity(vec![0, 1]);
+//! let direction = Param::from_tensor(Tensor::ones([3, config.d_policy()], &device));
+//! let layer = config.init_with_policy(Switch { direction }, &device);
+//! assert_eq!(layer.forward(Tensor::<2>::ones([5, 3], &device)).dims(), [5, 4]);
+//! ```
+
+mod glu;
+mod linear;
+mod mlp;
+
+pub use glu::{GluPolicy, GluPolicyConfig};
+pub use linear::{LinearPolicy, LinearPolicyConfig};
+pub use mlp::{MlpPolicy, MlpPolicyConfig};
+
+use burn::config::Config;
+use burn::module::{Module, ModuleDisplay};
+use burn::tensor::{Device, Tensor};
+
+/// An adaptation policy `π`, trained together with the layer that it adapts.
+pub trait Policy: Module + ModuleDisplay {
+    /// The diagonals for a batch of contexts.
+    ///
+    /// # Shapes
+    ///
+    /// - context: `[.., d_context]`
+    /// - output: `[.., d_policy]`, where `d_policy` is
+    ///   [`AdaptiveFeedForwardConfig::d_policy`](crate::AdaptiveFeedForwardConfig::d_policy)
+    fn forward<const N: usize>(&self, context: Tensor<N>) -> Tensor<N>;
+}
+
+/// The choice of a policy network, without the sizes that the layer decides.
+#[derive(Config, Debug)]
+pub enum PolicyConfig {
+    /// See [`LinearPolicy`].
+    Linear(LinearPolicyConfig),
+    /// See [`GluPolicy`].
+    Glu(GluPolicyConfig),
+    /// See [`MlpPolicy`].
+    Mlp(MlpPolicyConfig),
+}
+
+impl PolicyConfig {
+    /// Initialises the chosen network from `d_context` to `d_policy` numbers.
+    pub fn init(&self, d_context: usize, d_policy: usize, device: &Device) -> PolicyNetwork {
+        match self {
+            Self::Linear(config) => PolicyNetwork::Linear(config.init(d_context, d_policy, device)),
+            Self::Glu(config) => PolicyNetwork::Glu(config.init(d_context, d_policy, device)),
+            Self::Mlp(config) => PolicyNetwork::Mlp(config.init(d_context, d_policy, device)),
+        }
+    }
+}
+
+impl From<LinearPolicyConfig> for PolicyConfig {
+    fn from(config: LinearPolicyConfig) -> Self {
+        Self::Linear(config)
+    }
+}
+
+impl From<GluPolicyConfig> for PolicyConfig {
+    fn from(config: GluPolicyConfig) -> Self {
+        Self::Glu(config)
+    }
+}
+
+impl From<MlpPolicyConfig> for PolicyConfig {
+    fn from(config: MlpPolicyConfig) -> Self {
+        Self::Mlp(config)
+    }
+}
+
+/// The policies of this crate behind one type, so that a model can choose among them at run time.
+#[derive(Module, Debug)]
+pub enum PolicyNetwork {
+    /// See [`LinearPolicy`].
+    Linear(LinearPolicy),
+    /// See [`GluPolicy`].
+    Glu(GluPolicy),
+    /// See [`MlpPolicy`].
+    Mlp(MlpPolicy),
+}
+
+impl Policy for PolicyNetwork {
+    fn forward<const N: usize>(&self, context: Tensor<N>) -> Tensor<N> {
+        match self {
+            Self::Linear(policy) => policy.forward(context),
+            Self::Glu(policy) => policy.forward(context),
+            Self::Mlp(policy) => policy.forward(context),
+        }
+    }
+}
