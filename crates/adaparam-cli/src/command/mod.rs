@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+mod bench;
 mod data;
 mod reproduce;
 
@@ -28,6 +29,7 @@ pub(crate) struct Cli {
 enum Command {
     Reproduce(reproduce::Reproduce),
     Data(data::Data),
+    Bench(bench::Bench),
 }
 
 /// How a command ended, errors apart.
@@ -44,6 +46,7 @@ impl Cli {
         match self.command {
             Command::Reproduce(command) => command.run(),
             Command::Data(command) => command.run(),
+            Command::Bench(command) => command.run(),
         }
     }
 }

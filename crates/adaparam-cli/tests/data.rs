@@ -1,0 +1,76 @@
+//! `adaparam data` as a person would use it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_adaparam"))
+        .args(arguments)
+        .env_remove("ADAPARAM_DATA")
+        .env("XDG_DATA_HOME", folder)
+        .output()
+        .expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn the_list_says_what_is_here_and_how_to_get_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &["data", "list"]);
+    assert_eq!(output.status.code(), Some(0));
+    let list = text(&output.stdout);
+    assert!(
+        list.contains("digits") && list.contains("inside the program"),
+        "{list}"
+    );
+    assert!(
+        list.contains("adaparam data fetch mnist") && list.contains("licence"),
+        "{list}"
+    );
+    let json = run(folder.path(), &["data", "list", "--json"]);
+    let rows: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(rows.as_array().map(Vec::len), Some(5));
+}
+
+#[test]
+fn missing_files_are_an_error_with_a_next_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &["data", "verify", "mnist"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stdout).contains("train-images-idx3-ubyte.gz: missing"));
+    assert!(
+        text(&output.stderr).contains("4 of 4 files are missing or wrong"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn an_unknown_set_is_refused_with_the_known_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &["data", "fetch", "imagenet"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("wikitext-2"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn a_download_from_nowhere_fails_and_leaves_no_file_under_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    // Port 9 of this computer discards everything, where anything listens there at all.
+    let arguments = ["data", "fetch", "ptb", "--mirror", "http://127.0.0.1:9"];
+    let output = run(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("train.txt"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert!(!folder.path().join("adaparam/ptb/train.txt").exists());
+}

@@ -1,0 +1,432 @@
+//! `adaparam reproduce` as a person would use it: the real program in a fresh folder.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use serde_json::Value;
+
+fn adaparam(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_adaparam"));
+    command
+        .current_dir(folder)
+        .args(arguments)
+        .env_remove("ADAPARAM_DATA");
+    command.env("XDG_DATA_HOME", folder.join("no-data-here"));
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    adaparam(folder, arguments)
+        .output()
+        .expect("the program starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json(path: &Path) -> Value {
+    let text =
+        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Runs a command that must fail with a message, and leave nothing behind.
+fn assert_refused(folder: &Path, arguments: &[&str], words: &[&str]) {
+    let output = run(folder, arguments);
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    for word in words {
+        assert!(
+            message.contains(word),
+            "{arguments:?}: no “{word}” in: {message}"
+        );
+    }
+    assert!(output.stdout.is_empty(), "{arguments:?}: data on stdout");
+    assert!(
+        !folder.join("out").exists(),
+        "{arguments:?}: left a folder behind"
+    );
+}
+
+#[test]
+fn a_quick_run_of_everything_leaves_tables_figures_and_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [
+        "reproduce",
+        "--quick",
+        "--steps",
+        "60",
+        "--seeds",
+        "2",
+        "--out",
+        "out",
+    ];
+    let output = run(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        printed.contains("adaptive, rank 2") && printed.contains("3-layer SVA"),
+        "{printed}"
+    );
+    assert!(printed.contains("report.html"), "{printed}");
+
+    let out = folder.path().join("out");
+    for name in [
+        "report.html",
+        "results.md",
+        "result.json",
+        "record.json",
+        "figures/heat-maps.svg",
+        "figures/tail.svg",
+        "figures/mnist-loss.svg",
+        "tail/config.toml",
+        "tail/metrics.jsonl",
+        "tail/result.json",
+        "mnist/config.toml",
+    ] {
+        assert!(out.join(name).exists(), "{name} is missing");
+    }
+    let tail = json(&out.join("tail/result.json"));
+    assert_eq!(
+        (tail["experiment"].as_str(), tail["scale"].as_str()),
+        (Some("tail"), Some("quick"))
+    );
+    for row in tail["rows"].as_array().unwrap() {
+        assert!(row["model"].is_string() && row["params"].is_u64(), "{row}");
+        assert!(
+            row["test_mse"].is_f64() && row["tail_mse"].is_f64(),
+            "{row}"
+        );
+        assert_eq!(
+            row["test_mse_spread"].as_array().map(Vec::len),
+            Some(2),
+            "{row}"
+        );
+    }
+    assert!(
+        tail["claims"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|claim| claim["met"].is_null())
+    );
+    let mnist = json(&out.join("mnist/result.json"));
+    assert_eq!(
+        mnist["rows"].as_array().unwrap().len(),
+        mnist["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|row| row["train_accuracy"].is_f64() && row["test_accuracy"].is_f64())
+            .count()
+    );
+    let record = json(&out.join("record.json"));
+    assert!(
+        record["command"]
+            .as_str()
+            .unwrap()
+            .starts_with("adaparam reproduce --quick")
+    );
+    assert!(
+        record["data"]["digits"]
+            .as_str()
+            .is_some_and(|hash| hash.len() == 64),
+        "{record}"
+    );
+
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(
+        !page.contains("src=\"http") && !page.contains("href=\"http"),
+        "the page is not self-contained"
+    );
+    let lines = fs::read_to_string(out.join("tail/metrics.jsonl")).unwrap();
+    assert!(lines.lines().all(|line| serde_json::from_str::<Value>(line).is_ok_and(|line| line["loss"].is_f64())));
+}
+
+#[test]
+fn the_written_configuration_gives_the_same_result_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = [
+        "reproduce",
+        "tail",
+        "--quick",
+        "--steps",
+        "50",
+        "--seeds",
+        "2",
+        "--threads",
+        "2",
+        "--out",
+        "a",
+        "--json",
+    ];
+    let first = run(folder.path(), &first);
+    assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
+    let again = [
+        "reproduce",
+        "tail",
+        "--config",
+        "a/config.toml",
+        "--threads",
+        "1",
+        "--out",
+        "b",
+        "--json",
+    ];
+    let again = run(folder.path(), &again);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert_eq!(first.stdout, again.stdout);
+    assert!(serde_json::from_slice::<Value>(&first.stdout).is_ok());
+}
+
+#[test]
+fn a_missed_claim_is_told_by_the_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(
+        folder.path(),
+        &[
+            "reproduce",
+            "tail",
+            "--steps",
+            "20",
+            "--seeds",
+            "1",
+            "--out",
+            "out",
+        ],
+    );
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let claims = json(&folder.path().join("out/result.json"))["claims"].clone();
+    assert!(
+        claims
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|claim| claim["met"] == false)
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_goes_on_to_the_same_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = |out: &'static str| {
+        [
+            "reproduce",
+            "tail",
+            "--quick",
+            "--steps",
+            "2000",
+            "--seeds",
+            "1",
+            "--threads",
+            "1",
+            "--out",
+            out,
+        ]
+    };
+    let mut child = adaparam(folder.path(), &arguments("cut"))
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let parts = folder.path().join("cut/parts");
+    while !parts.exists()
+        || fs::read_dir(&parts)
+            .unwrap()
+            .filter(|entry| {
+                entry.as_ref().is_ok_and(|entry| {
+                    entry
+                        .path()
+                        .extension()
+                        .is_some_and(|ending| ending == "json")
+                })
+            })
+            .count()
+            < 2
+    {
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "ended before it could be interrupted"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(kill.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("give the same command again to go on"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!folder.path().join("cut/result.json").exists());
+
+    let resumed = run(folder.path(), &arguments("cut"));
+    assert_eq!(resumed.status.code(), Some(0), "{}", stderr(&resumed));
+    assert!(stderr(&resumed).contains("taken from an interrupted run"));
+    assert_eq!(
+        run(folder.path(), &arguments("whole")).status.code(),
+        Some(0)
+    );
+    for name in ["result.json", "metrics.jsonl", "config.toml"] {
+        let read = |out: &str| fs::read(folder.path().join(out).join(name)).unwrap();
+        assert!(read("cut") == read("whole"), "{name} differs");
+    }
+}
+
+#[test]
+fn bad_flags_and_values_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused =
+        |arguments: &[&str], words: &[&str]| assert_refused(folder.path(), arguments, words);
+    refused(
+        &["reproduce", "tail", "--steps", "0", "--out", "out"],
+        &["train.steps = 0", "must be from 1"],
+    );
+    refused(
+        &["reproduce", "tail", "--seeds", "0", "--out", "out"],
+        &["--seeds", "0"],
+    );
+    refused(
+        &[
+            "reproduce",
+            "tail",
+            "--steps",
+            "99999999999",
+            "--out",
+            "out",
+        ],
+        &["train.steps = 99999999999"],
+    );
+    refused(&["reproduce", "tial", "--out", "out"], &["tial", "tail"]);
+    refused(
+        &["reproduce", "mnist", "--out", "out"],
+        &["MNIST", "adaparam data fetch mnist", "--quick"],
+    );
+    refused(
+        &["reproduce", "--config", "x.toml", "--out", "out"],
+        &["reproduce tail"],
+    );
+    refused(
+        &["reproduce", "tail", "--config", "x.toml", "--out", "out"],
+        &["x.toml", "cannot read"],
+    );
+}
+
+#[test]
+fn a_misspelt_key_is_named_with_its_place_and_the_right_one() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(
+        run(
+            folder.path(),
+            &[
+                "reproduce",
+                "tail",
+                "--quick",
+                "--steps",
+                "5",
+                "--seeds",
+                "1",
+                "--out",
+                "a"
+            ]
+        )
+        .status
+        .code(),
+        Some(0)
+    );
+    let text = fs::read_to_string(folder.path().join("a/config.toml")).unwrap();
+    let change = |from: &str, to: &str| {
+        assert!(text.contains(from), "{text}");
+        fs::write(folder.path().join("my.toml"), text.replacen(from, to, 1)).unwrap();
+    };
+    let arguments = ["reproduce", "tail", "--config", "my.toml", "--out", "out"];
+    change("batch = 50", "bacth = 50");
+    assert_refused(
+        folder.path(),
+        &arguments,
+        &["my.toml:", "unknown field `bacth`", "did you mean `batch`?"],
+    );
+    change("rank = 2", "rnak = 2");
+    assert_refused(
+        folder.path(),
+        &arguments,
+        &["my.toml:", "unknown field `rnak`"],
+    );
+    change("width = 10", "width = 99999999");
+    assert_refused(
+        folder.path(),
+        &arguments,
+        &["my.toml", "width = 99999999", "must be from 1"],
+    );
+    change("tail_share = 0.01", "tail_share = 7.0");
+    assert_refused(folder.path(), &arguments, &["my.toml", "tail_share = 7"]);
+}
+
+#[test]
+fn an_output_folder_that_is_somebody_elses_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("thesis")).unwrap();
+    fs::write(folder.path().join("thesis/chapter.tex"), "years of work").unwrap();
+    fs::write(folder.path().join("file"), "not a folder").unwrap();
+    let quick = |out| ["reproduce", "tail", "--quick", "--steps", "5", "--out", out];
+    assert_refused(
+        folder.path(),
+        &quick("thesis"),
+        &["thesis", "name a new or empty folder"],
+    );
+    assert_refused(
+        folder.path(),
+        &quick("file"),
+        &["file", "cannot make this folder"],
+    );
+    assert_eq!(
+        fs::read_dir(folder.path().join("thesis")).unwrap().count(),
+        1
+    );
+}
+
+#[test]
+fn broken_mnist_files_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mnist = folder.path().join("data/mnist");
+    fs::create_dir_all(&mnist).unwrap();
+    for name in ["train-images-idx3-ubyte", "t10k-images-idx3-ubyte"] {
+        let mut idx = [0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 28, 0, 0, 0, 28].to_vec();
+        idx.extend([0; 784]);
+        fs::write(mnist.join(name), idx).unwrap();
+    }
+    let labels = |count: u8| {
+        [
+            &[0, 0, 8, 1, 0, 0, 0, count][..],
+            &vec![3; usize::from(count)],
+        ]
+        .concat()
+    };
+    for name in ["train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte"] {
+        fs::write(mnist.join(name), labels(1)).unwrap();
+    }
+    let arguments = ["reproduce", "mnist", "--data", "data", "--out", "out"];
+    let refused = |words: &[&str]| assert_refused(folder.path(), &arguments, words);
+
+    fs::write(mnist.join("train-labels-idx1-ubyte"), labels(2)).unwrap();
+    refused(&["train-labels-idx1-ubyte", "2", "1"]);
+    fs::write(mnist.join("train-labels-idx1-ubyte"), &labels(1)[..8]).unwrap();
+    refused(&["train-labels-idx1-ubyte"]);
+    fs::write(mnist.join("train-labels-idx1-ubyte"), [9; 20]).unwrap();
+    refused(&["train-labels-idx1-ubyte"]);
+    fs::remove_file(mnist.join("train-labels-idx1-ubyte")).unwrap();
+    fs::write(
+        mnist.join("train-labels-idx1-ubyte.gz"),
+        b"\x1f\x8b\x08 not gzip",
+    )
+    .unwrap();
+    refused(&["train-labels-idx1-ubyte.gz"]);
+}
