@@ -50,3 +50,4 @@ mod semi_orthogonal;
 pub use feed_forward::{AdaptiveFeedForward, AdaptiveFeedForwardConfig};
 pub use inspection::Diagonals;
 pub use policy::{Policy, PolicyConfig};
+pub use recurrent::{AdaptiveLstm, AdaptiveLstmConfig, Lstm, LstmConfig};
