@@ -2,8 +2,8 @@
 
 use adaparam::recurrent::{
     AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmDropout, AdaptiveLstmMasks, AdaptiveLstmState,
-    InputTying, Lstm, LstmAdaptation, LstmConfig, LstmMasks, LstmState, PolicyLatent, PolicyLayout,
-    PolicyModel, Summary,
+    InputTying, Lstm, LstmAdaptation, LstmCell, LstmConfig, LstmMasks, LstmState, PolicyLatent,
+    PolicyLayout, PolicyModel, SubPolicies, Summary,
 };
 use burn::module::Param;
 use burn::tensor::{Device, Distribution, Tensor};
@@ -127,6 +127,31 @@ proptest! {
             prop_assert!(close(&numbers(&adaptive.main.hidden), &numbers(&plain.hidden)));
             prop_assert!(close(&numbers(&adaptive.main.cell), &numbers(&plain.cell)));
         }
+    }
+
+    #[test]
+    fn identity_diagonals_are_a_plain_lstm(case in cases()) {
+        let (adaptive, state, _) = case.adaptive();
+        let cell = &adaptive.layers[0];
+        let plain = LstmCell {
+            weight_input: cell.weight_input.clone(),
+            weight_hidden: cell.weight_hidden.clone(),
+            bias: cell.bias.clone(),
+            bias_hidden: None,
+        };
+        let identities = SubPolicies {
+            input: None,
+            hidden: None,
+            input_product: None,
+            hidden_product: None,
+            bias: None,
+        };
+        let x: Tensor<2> = random([case.batch_size, case.config.d_input]);
+        let before = &state.layers[0].main;
+        let ours = cell.adapt(x.clone(), before.clone(), identities);
+        let plain = plain.step(x, before.clone());
+        prop_assert_eq!(numbers(&ours.hidden), numbers(&plain.hidden));
+        prop_assert_eq!(numbers(&ours.cell), numbers(&plain.cell));
     }
 
     #[test]

@@ -63,7 +63,8 @@ impl AdaptiveLstmCell {
         let u = from_input + from_hidden; // [B, 4H]
         let u = match (&self.bias, pi.bias) {
             (Some(bias), Some(d0)) => u + d0 * bias.val().unsqueeze(),
-            _ => u,
+            (Some(bias), None) => u + bias.val().unsqueeze(),
+            (None, _) => u,
         };
         gate(u, state.cell)
     }

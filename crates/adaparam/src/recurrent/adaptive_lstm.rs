@@ -97,7 +97,7 @@ pub struct AdaptiveLstmStep {
 }
 
 impl AdaptiveLstmConfig {
-    /// Initialises the stack.
+    /// Initialises the stack. As in Burn, weights are drawn on first use.
     ///
     /// # Panics
     ///

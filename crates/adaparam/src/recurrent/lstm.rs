@@ -41,7 +41,7 @@ pub struct Lstm {
 }
 
 impl LstmConfig {
-    /// Initialises the stack.
+    /// Initialises the stack. As in Burn, weights are drawn on first use.
     ///
     /// # Panics
     ///
