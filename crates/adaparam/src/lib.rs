@@ -38,12 +38,16 @@
 //! | [`policy`]: linear, gated linear unit, small network, or your own type | section 2.1 and 3 |
 //! | [`Diagonals`], [`effective_weight`](AdaptiveFeedForward::effective_weight): what a layer does to an input | Figure 1 |
 //! | [`property::express`]: IO adaptation can express any matrix | Property 1 |
+//! | [`recurrent`]: the adaptive LSTM and the LSTM it is compared with | section 3 |
 
 mod feed_forward;
 mod inspection;
 pub mod policy;
 pub mod property;
+pub mod recurrent;
+mod semi_orthogonal;
 
 pub use feed_forward::{AdaptiveFeedForward, AdaptiveFeedForwardConfig};
 pub use inspection::Diagonals;
 pub use policy::{Policy, PolicyConfig};
+pub use recurrent::{AdaptiveLstm, AdaptiveLstmConfig, Lstm, LstmConfig};

@@ -1,0 +1,131 @@
+use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
+use burn::tensor::{Device, Tensor, assert_shape};
+
+use super::gates::{gate, split_gates};
+use super::latent::PolicyLatent;
+use super::policy::{PolicySplit, SubPolicies};
+use super::state::{AdaptiveLstmLayerState, LstmLayerState};
+
+/// One layer of an [`AdaptiveLstm`](super::AdaptiveLstm), for one step: an LSTM whose linear maps are adapted by a
+/// policy. Paper eq. (8):
+///
+/// ```text
+/// π      = τ(U z_t),   D(s,j) = diag(π(s,j))
+/// u(s)_t = D(s,4) W(s) D(s,3) x_t + D(s,2) V(s) D(s,1) h_{t-1} + D(s,0) b(s),    s in {i, f, z, o}
+/// ```
+///
+/// and then the gates of eq. (5).
+#[derive(Module, Debug)]
+#[module(custom_display)]
+pub struct AdaptiveLstmCell {
+    /// The network that gives the latent `z`.
+    pub latent: PolicyLatent,
+    /// `U`, from the latent to all sub-policies, `[A, P]`.
+    pub projection: Param<Tensor<2>>,
+    /// `W` of all gates, `[I, 4H]`, in the order `i, f, z, o`.
+    pub weight_input: Param<Tensor<2>>,
+    /// `V` of all gates, `[H, 4H]`.
+    pub weight_hidden: Param<Tensor<2>>,
+    /// `b` of all gates, `[4H]`.
+    pub bias: Option<Param<Tensor<1>>>,
+    /// Where each sub-policy lies in the policy vector.
+    #[module(skip)]
+    pub split: PolicySplit,
+}
+
+impl AdaptiveLstmCell {
+    /// The policy vector `π = τ(U z)`, all sub-policies of the layer together.
+    ///
+    /// # Shapes
+    ///
+    /// - `z`: `[B, A]`
+    /// - output: `[B, P]`
+    pub fn policy(&self, z: Tensor<2>) -> Tensor<2> {
+        z.matmul(self.projection.val()).tanh()
+    }
+
+    /// One step of the main cell under given sub-policies. Paper eq. (8) and (5).
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: `[B, I]`
+    /// - `state` and result: `[B, H]` each
+    pub fn adapt(&self, x: Tensor<2>, state: LstmLayerState, pi: SubPolicies) -> LstmLayerState {
+        let [d_input, _] = self.weight_input.dims();
+        assert_shape!(x, [_, d_input]);
+        let from_input = adapted_product(self.weight_input.val(), x, pi.input, pi.input_product);
+        let from_hidden = adapted_product(
+            self.weight_hidden.val(),
+            state.hidden,
+            pi.hidden,
+            pi.hidden_product,
+        );
+        let u = from_input + from_hidden; // [B, 4H]
+        let u = match (&self.bias, pi.bias) {
+            (Some(bias), Some(d0)) => u + d0 * bias.val().unsqueeze(),
+            (Some(bias), None) => u + bias.val().unsqueeze(),
+            (None, _) => u,
+        };
+        gate(u, state.cell)
+    }
+
+    /// The size of the hidden state.
+    pub fn d_hidden(&self) -> usize {
+        self.weight_hidden.dims()[0]
+    }
+
+    /// The state before the first step: zeros.
+    pub fn zero_state(&self, batch_size: usize, device: &Device) -> AdaptiveLstmLayerState {
+        AdaptiveLstmLayerState {
+            latent: self.latent.zero_state(batch_size, device),
+            main: LstmLayerState::zeros(batch_size, self.d_hidden(), device),
+        }
+    }
+}
+
+/// `D(out) W D(in) v` for all gates, where a diagonal that is not given is the identity.
+///
+/// # Shapes
+///
+/// - `weight`: `[N, 4H]`
+/// - `v`: `[B, N]`
+/// - `d_in`: `[B, N]` if the gates share it, `[B, 4N]` if each has its own
+/// - `d_out` and output: `[B, 4H]`
+fn adapted_product(
+    weight: Tensor<2>,
+    v: Tensor<2>,
+    d_in: Option<Tensor<2>>,
+    d_out: Option<Tensor<2>>,
+) -> Tensor<2> {
+    let product = match d_in {
+        None => v.matmul(weight),
+        Some(d_in) if d_in.dims() == v.dims() => (v * d_in).matmul(weight),
+        Some(d_in) => {
+            let gates = split_gates(d_in).into_iter().zip(split_gates(weight));
+            let products = gates.map(|(d_in, weight)| (v.clone() * d_in).matmul(weight)); // [B, H]
+            Tensor::cat(products.collect(), 1) // [B, 4H]
+        }
+    };
+    match d_out {
+        Some(d_out) => product * d_out,
+        None => product,
+    }
+}
+
+impl ModuleDisplay for AdaptiveLstmCell {
+    fn custom_settings(&self) -> Option<DisplaySettings> {
+        DisplaySettings::new()
+            .with_new_line_after_attribute(false)
+            .optional()
+    }
+
+    fn custom_content(&self, content: Content) -> Option<Content> {
+        let [d_input, _] = self.weight_input.dims();
+        content
+            .add("d_input", &d_input)
+            .add("d_hidden", &self.d_hidden())
+            .add("d_latent", &self.latent.d_latent())
+            .add("d_policy", &self.split.d_policy)
+            .optional()
+    }
+}

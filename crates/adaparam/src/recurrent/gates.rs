@@ -1,0 +1,34 @@
+use burn::module::Param;
+use burn::tensor::activation::sigmoid;
+use burn::tensor::{Device, Tensor};
+
+use super::state::LstmLayerState;
+
+/// The gates `i, f, z, o`, side by side in this order in every tensor that is `4H` wide.
+pub(crate) const GATES: usize = 4;
+
+/// The gating mechanism, in which the pre-activations `u` update hidden state and memory cell. Paper eq. (5).
+///
+/// # Shapes
+///
+/// - `u`: `[B, 4H]`, the gates `i, f, z, o` side by side
+/// - `cell`: `[B, H]`
+pub(crate) fn gate(u: Tensor<2>, cell: Tensor<2>) -> LstmLayerState {
+    let [u_i, u_f, u_z, u_o] = split_gates(u); // [B, H] each
+    let c = sigmoid(u_f) * cell + sigmoid(u_i) * u_z.tanh();
+    let h = sigmoid(u_o) * c.clone().tanh();
+    LstmLayerState { hidden: h, cell: c }
+}
+
+/// Splits a tensor that is `4N` wide into its gates `i, f, z, o`.
+pub(crate) fn split_gates(u: Tensor<2>) -> [Tensor<2>; GATES] {
+    let [_, width] = u.dims();
+    let d_gate = width / GATES;
+    std::array::from_fn(|gate| u.clone().narrow(1, gate * d_gate, d_gate))
+}
+
+/// A bias that is 1 for the forget gate, so that a new network remembers, and 0 for the others.
+pub(crate) fn forget_gate_bias(d_hidden: usize, device: &Device) -> Param<Tensor<1>> {
+    let bias = Tensor::zeros([GATES * d_hidden], device);
+    Param::from_tensor(bias.slice_fill(d_hidden..2 * d_hidden, 1.0))
+}

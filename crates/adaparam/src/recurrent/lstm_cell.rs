@@ -1,0 +1,148 @@
+use burn::config::Config;
+use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
+use burn::nn::Initializer;
+use burn::serde::{Deserialize, Serialize};
+use burn::tensor::{Device, Tensor, assert_shape};
+
+use super::gates::{GATES, forget_gate_bias, gate};
+use super::state::LstmLayerState;
+use crate::semi_orthogonal::semi_orthogonal;
+
+/// How the weights of a recurrent layer are initialised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "burn::serde", rename_all = "snake_case")]
+pub enum RecurrentInitializer {
+    /// Semi-orthogonal weights, zero biases, except for the forget gate's, which is 1. The paper's choice.
+    SemiOrthogonal,
+    /// Everything uniform between `±1 / sqrt(H)`, as PyTorch does, where `H` is the size of the hidden state.
+    Uniform,
+}
+
+/// How many bias vectors an LSTM cell adds to its gates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "burn::serde", rename_all = "snake_case")]
+pub enum LstmBiases {
+    /// None.
+    None,
+    /// One.
+    One,
+    /// Two that are always added together, one for each product, as PyTorch's cell has. The function is that of one
+    /// bias; the number of parameters and an optimiser's steps are not.
+    Two,
+}
+
+/// Configuration of an [`LstmCell`].
+#[derive(Config, Debug)]
+pub struct LstmCellConfig {
+    /// The size `I` of the input.
+    pub d_input: usize,
+    /// The size `H` of the hidden state.
+    pub d_hidden: usize,
+    /// The number of bias vectors.
+    #[config(default = "LstmBiases::One")]
+    pub biases: LstmBiases,
+    /// How the weights are initialised.
+    #[config(default = "RecurrentInitializer::SemiOrthogonal")]
+    pub initializer: RecurrentInitializer,
+}
+
+/// One layer of an LSTM, for one step. Paper eq. (5):
+///
+/// ```text
+/// u(s)_t = W(s) x_t + V(s) h_{t-1} + b(s),    s in {i, f, z, o}
+/// c_t    = σ(u(f)_t) ⊙ c_{t-1} + σ(u(i)_t) ⊙ τ(u(z)_t)
+/// h_t    = σ(u(o)_t) ⊙ τ(c_t)
+/// ```
+///
+/// Should be created with [`LstmCellConfig`].
+#[derive(Module, Debug)]
+#[module(custom_display)]
+pub struct LstmCell {
+    /// `W` of all gates, `[I, 4H]`, in the order `i, f, z, o`.
+    pub weight_input: Param<Tensor<2>>,
+    /// `V` of all gates, `[H, 4H]`.
+    pub weight_hidden: Param<Tensor<2>>,
+    /// `b` of all gates, `[4H]`.
+    pub bias: Option<Param<Tensor<1>>>,
+    /// The second bias of [`LstmBiases::Two`], `[4H]`.
+    pub bias_hidden: Option<Param<Tensor<1>>>,
+}
+
+impl LstmCellConfig {
+    /// Initialises the cell.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size is 0.
+    pub fn init(&self, device: &Device) -> LstmCell {
+        super::assert_at_least_one("LstmCellConfig", "d_input", self.d_input);
+        super::assert_at_least_one("LstmCellConfig", "d_hidden", self.d_hidden);
+        let width = GATES * self.d_hidden;
+        let bound = 1.0 / (self.d_hidden as f64).sqrt();
+        let uniform = Initializer::Uniform {
+            min: -bound,
+            max: bound,
+        };
+        let weight = |d_input: usize| match self.initializer {
+            RecurrentInitializer::SemiOrthogonal => semi_orthogonal([d_input, width], device),
+            RecurrentInitializer::Uniform => uniform.init([d_input, width], device),
+        };
+        let bias = || match self.initializer {
+            RecurrentInitializer::SemiOrthogonal => forget_gate_bias(self.d_hidden, device),
+            RecurrentInitializer::Uniform => uniform.init([width], device),
+        };
+        let bias_hidden = || match self.initializer {
+            RecurrentInitializer::SemiOrthogonal => Initializer::Zeros.init([width], device),
+            RecurrentInitializer::Uniform => uniform.init([width], device),
+        };
+        LstmCell {
+            weight_input: weight(self.d_input),
+            weight_hidden: weight(self.d_hidden),
+            bias: (self.biases != LstmBiases::None).then(bias),
+            bias_hidden: (self.biases == LstmBiases::Two).then(bias_hidden),
+        }
+    }
+}
+
+impl LstmCell {
+    /// One step.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: `[B, I]`
+    /// - `state` and result: `[B, H]` each
+    pub fn step(&self, x: Tensor<2>, state: LstmLayerState) -> LstmLayerState {
+        let [d_input, _] = self.weight_input.dims();
+        assert_shape!(x, [_, d_input]);
+        let products = x.matmul(self.weight_input.val()) // [B, 4H]
+            + state.hidden.matmul(self.weight_hidden.val());
+        let u = [&self.bias, &self.bias_hidden]
+            .into_iter()
+            .flatten()
+            .fold(products, |u, bias| u + bias.val().unsqueeze());
+        gate(u, state.cell)
+    }
+
+    /// The size of the hidden state.
+    pub fn d_hidden(&self) -> usize {
+        self.weight_hidden.dims()[0]
+    }
+}
+
+impl ModuleDisplay for LstmCell {
+    fn custom_settings(&self) -> Option<DisplaySettings> {
+        DisplaySettings::new()
+            .with_new_line_after_attribute(false)
+            .optional()
+    }
+
+    fn custom_content(&self, content: Content) -> Option<Content> {
+        let [d_input, _] = self.weight_input.dims();
+        let biases = usize::from(self.bias.is_some()) + usize::from(self.bias_hidden.is_some());
+        content
+            .add("d_input", &d_input)
+            .add("d_hidden", &self.d_hidden())
+            .add("biases", &biases)
+            .optional()
+    }
+}

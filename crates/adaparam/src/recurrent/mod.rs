@@ -1,0 +1,66 @@
+//! Recurrent layers that adapt their weights at every step: the adaptive LSTM and the LSTM it is compared with.
+//!
+//! [`AdaptiveLstm`] has a choice for each part of the paper's section 3, and every row of its ablation, Table 4, is
+//! a configuration:
+//!
+//! | Table 4 | [`policy`](AdaptiveLstmConfig::policy) | [`summary`](AdaptiveLstmConfig::summary) | [`adaptation`](AdaptiveLstmConfig::adaptation) |
+//! |---|---|---|---|
+//! | feed-forward, output | `Static` | `Own` | `Output` |
+//! | LSTM, output: the HyperNetwork | `Recurrent` | `Own` | `Output` |
+//! | LSTM-RHN, output | `Recurrent` | `Hybrid` | `Output` |
+//! | feed-forward, IO | `Static` | `Own` | `Io` |
+//! | LSTM, IO | `Recurrent` | `Own` | `Io` |
+//! | LSTM-RHN, IO, the default | `Recurrent` | `Hybrid` | `Io` |
+//!
+//! Its first row is [`Lstm`].
+//!
+//! Letters in shapes: `B` batch, `T` time, `I` input, `H` hidden state, `A` latent, `P` policy vector. Sequences are
+//! time-major, `[T, B, I]`.
+//!
+//! # Training in windows
+//!
+//! ```
+//! use adaparam::recurrent::{AdaptiveLstmConfig, AdaptiveLstmDropout};
+//! use burn::tensor::{Device, Tensor};
+//!
+//! let device = Device::flex();
+//! let lstm = AdaptiveLstmConfig::new(8, 16, 4).with_n_layers(2).init(&device);
+//!
+//! let mut state = lstm.zero_state(3, &device);
+//! for _window in 0..2 {
+//!     let input = Tensor::<3>::ones([5, 3, 8], &device); // [T, B, I]
+//!     let masks = lstm.draw_masks(3, &AdaptiveLstmDropout::new(0.1, 0.25), &device);
+//!     let (output, after) = lstm.forward(input, Some(state), Some(&masks));
+//!     assert_eq!(output.dims(), [5, 3, 16]);
+//!     state = after.detach(); // gradients stop here, numbers go on
+//! }
+//! ```
+
+mod adaptive_cell;
+mod adaptive_lstm;
+mod dropout;
+mod gates;
+mod latent;
+mod lstm;
+mod lstm_cell;
+mod policy;
+mod sequence;
+mod state;
+
+pub use adaptive_cell::AdaptiveLstmCell;
+pub use adaptive_lstm::{AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmStep};
+pub use dropout::{AdaptiveLstmDropout, AdaptiveLstmMasks, LstmMasks, variational_mask};
+pub use latent::{PolicyLatent, PolicyModel, Summary};
+pub use lstm::{Lstm, LstmConfig};
+pub use lstm_cell::{LstmBiases, LstmCell, LstmCellConfig, RecurrentInitializer};
+pub use policy::{InputTying, LstmAdaptation, PolicyLayout, PolicySplit, SubPolicies};
+pub use state::{
+    AdaptiveLstmLayerState, AdaptiveLstmState, LatentState, LstmLayerState, LstmState,
+};
+
+/// # Panics
+///
+/// Panics if `value`, which is `key` of a configuration, is 0.
+fn assert_at_least_one(config: &str, key: &str, value: usize) {
+    assert!(value > 0, "{config}: {key} = {value}: must be at least 1");
+}

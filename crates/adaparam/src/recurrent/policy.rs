@@ -1,0 +1,150 @@
+use std::ops::Range;
+
+use burn::serde::{Deserialize, Serialize};
+use burn::tensor::Tensor;
+
+use super::gates::GATES;
+
+/// Which sides of the weight matrices a policy adapts. The bias, where there is one, is always adapted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "burn::serde", rename_all = "snake_case")]
+pub enum LstmAdaptation {
+    /// The rows: `D(4) W x + D(2) V h + D(0) b`. With a recurrent policy that reads its own layer only, this is the
+    /// HyperNetwork, with one projection from `z` to `π` in place of two nested ones.
+    Output,
+    /// The columns: `W D(3) x + V D(1) h + D(0) b`.
+    Input,
+    /// Both: `D(4) W D(3) x + D(2) V D(1) h + D(0) b`. Paper eq. (8).
+    Io,
+}
+
+/// Whether the four gates share the adaptations of their inputs, `D(1)` and `D(3)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "burn::serde", rename_all = "snake_case")]
+pub enum InputTying {
+    /// They share them, so that one product serves all gates. The paper's choice.
+    Tied,
+    /// Each gate has its own: eq. (8) in full, at four products in place of one.
+    Untied,
+}
+
+/// Where in the policy vector each sub-policy lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "burn::serde", rename_all = "snake_case")]
+pub enum PolicyLayout {
+    /// One after the other, so that they tile the vector.
+    Paper,
+    /// As in the PyTorch code that the authors released: each part starts where the size of the part before it says,
+    /// not where that part ends. Parts overlap and the end of the vector is never read.
+    Released,
+}
+
+/// The diagonals of eq. (8) at one step, side by side for the four gates; none where the diagonal is the identity.
+#[derive(Debug, Clone)]
+pub struct SubPolicies {
+    /// `D(3)`, scales the input `x`: `[B, I]`, or `[B, 4I]` if untied.
+    pub input: Option<Tensor<2>>,
+    /// `D(1)`, scales the hidden state `h`: `[B, H]`, or `[B, 4H]` if untied.
+    pub hidden: Option<Tensor<2>>,
+    /// `D(4)`, scales the product `W x`: `[B, 4H]`.
+    pub input_product: Option<Tensor<2>>,
+    /// `D(2)`, scales the product `V h`: `[B, 4H]`.
+    pub hidden_product: Option<Tensor<2>>,
+    /// `D(0)`, scales the bias: `[B, 4H]`.
+    pub bias: Option<Tensor<2>>,
+}
+
+/// Where each sub-policy lies in the policy vector of one layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicySplit {
+    /// The place of [`SubPolicies::input`].
+    pub input: Option<Range<usize>>,
+    /// The place of [`SubPolicies::hidden`].
+    pub hidden: Option<Range<usize>>,
+    /// The place of [`SubPolicies::input_product`].
+    pub input_product: Option<Range<usize>>,
+    /// The place of [`SubPolicies::hidden_product`].
+    pub hidden_product: Option<Range<usize>>,
+    /// The place of [`SubPolicies::bias`].
+    pub bias: Option<Range<usize>>,
+    /// The width of the whole vector.
+    pub d_policy: usize,
+}
+
+/// What decides the [`PolicySplit`] of one layer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PolicyShape {
+    pub(crate) d_input: usize,
+    pub(crate) d_hidden: usize,
+    pub(crate) bias: bool,
+    pub(crate) adaptation: LstmAdaptation,
+    pub(crate) tying: InputTying,
+    pub(crate) layout: PolicyLayout,
+}
+
+impl PolicyShape {
+    pub(crate) fn split(self) -> PolicySplit {
+        let gates_per_input = match self.tying {
+            InputTying::Tied => 1,
+            InputTying::Untied => GATES,
+        };
+        let adapts_inputs = self.adaptation != LstmAdaptation::Output;
+        let adapts_outputs = self.adaptation != LstmAdaptation::Input;
+        let mut placer = PartPlacer {
+            layout: self.layout,
+            end: 0,
+            previous_width: 0,
+        };
+        PolicySplit {
+            input: placer.place(adapts_inputs, gates_per_input * self.d_input),
+            hidden: placer.place(adapts_inputs, gates_per_input * self.d_hidden),
+            input_product: placer.place(adapts_outputs, GATES * self.d_hidden),
+            hidden_product: placer.place(adapts_outputs, GATES * self.d_hidden),
+            bias: placer.place(self.bias, GATES * self.d_hidden),
+            d_policy: placer.end,
+        }
+    }
+}
+
+/// Places parts one after the other, in the order in which it is asked.
+struct PartPlacer {
+    layout: PolicyLayout,
+    end: usize,
+    previous_width: usize,
+}
+
+impl PartPlacer {
+    fn place(&mut self, present: bool, width: usize) -> Option<Range<usize>> {
+        present.then(|| {
+            let start = match self.layout {
+                PolicyLayout::Paper => self.end,
+                PolicyLayout::Released => self.previous_width,
+            };
+            self.end += width;
+            self.previous_width = width;
+            start..start + width
+        })
+    }
+}
+
+impl PolicySplit {
+    /// Splits policy vectors into their sub-policies.
+    ///
+    /// # Shapes
+    ///
+    /// - `policy`: `[B, P]`, with `P` the [`d_policy`](Self::d_policy) of this split
+    pub fn apply(&self, policy: Tensor<2>) -> SubPolicies {
+        let part = |range: &Option<Range<usize>>| {
+            range
+                .as_ref()
+                .map(|range| policy.clone().narrow(1, range.start, range.len()))
+        };
+        SubPolicies {
+            input: part(&self.input),
+            hidden: part(&self.hidden),
+            input_product: part(&self.input_product),
+            hidden_product: part(&self.hidden_product),
+            bias: part(&self.bias),
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Laws that hold for every size and every choice.
+
+use adaparam::recurrent::{
+    AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmDropout, AdaptiveLstmMasks, AdaptiveLstmState,
+    InputTying, Lstm, LstmAdaptation, LstmCell, LstmConfig, LstmMasks, LstmState, PolicyLatent,
+    PolicyLayout, PolicyModel, SubPolicies, Summary,
+};
+use burn::module::Param;
+use burn::tensor::{Device, Distribution, Tensor};
+use proptest::prelude::*;
+
+/// A configuration with the size of a batch and the length of a sequence.
+#[derive(Debug, Clone)]
+struct Case {
+    config: AdaptiveLstmConfig,
+    batch_size: usize,
+    length: usize,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let sizes = (
+        1..5usize,
+        1..5usize,
+        1..4usize,
+        prop::option::of(1..5usize),
+        1..4usize,
+    );
+    let choices = (
+        prop_oneof![Just(PolicyModel::Static), Just(PolicyModel::Recurrent)],
+        prop_oneof![Just(Summary::Own), Just(Summary::Hybrid)],
+        prop_oneof![
+            Just(LstmAdaptation::Output),
+            Just(LstmAdaptation::Input),
+            Just(LstmAdaptation::Io)
+        ],
+        prop_oneof![Just(InputTying::Tied), Just(InputTying::Untied)],
+        prop_oneof![Just(PolicyLayout::Paper), Just(PolicyLayout::Released)],
+        any::<bool>(),
+    );
+    (sizes, choices, 1..4usize, 2..6usize).prop_map(|(sizes, choices, batch_size, length)| {
+        let (d_input, d_hidden, d_latent, d_output, n_layers) = sizes;
+        let (policy, summary, adaptation, tying, layout, bias) = choices;
+        Case {
+            config: AdaptiveLstmConfig::new(d_input, d_hidden, d_latent)
+                .with_d_output(d_output)
+                .with_n_layers(n_layers)
+                .with_policy(policy)
+                .with_summary(summary)
+                .with_adaptation(adaptation)
+                .with_tying(tying)
+                .with_layout(layout)
+                .with_bias(bias),
+            batch_size,
+            length,
+        }
+    })
+}
+
+impl Case {
+    fn plain_config(&self) -> LstmConfig {
+        LstmConfig::new(self.config.d_input, self.config.d_hidden)
+            .with_d_output(self.config.d_output)
+            .with_n_layers(self.config.n_layers)
+            .with_bias(self.config.bias)
+    }
+
+    fn input(&self) -> Tensor<3> {
+        random([self.length, self.batch_size, self.config.d_input])
+    }
+
+    fn adaptive(&self) -> (AdaptiveLstm, AdaptiveLstmState, AdaptiveLstmMasks) {
+        let device = Device::flex();
+        let lstm = self.config.init(&device);
+        let state = lstm
+            .zero_state(self.batch_size, &device)
+            .map_named(|_, zeros| random(zeros.dims()));
+        let masks = lstm.draw_masks(
+            self.batch_size,
+            &AdaptiveLstmDropout::new(0.3, 0.3),
+            &device,
+        );
+        (lstm, state, masks)
+    }
+
+    fn plain(&self) -> (Lstm, LstmState, LstmMasks) {
+        let device = Device::flex();
+        let lstm = self.plain_config().init(&device);
+        let state = lstm
+            .zero_state(self.batch_size, &device)
+            .map_named(|_, zeros| random(zeros.dims()));
+        let masks = lstm.draw_masks(self.batch_size, 0.3, &device);
+        (lstm, state, masks)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_policy_of_ones_is_a_plain_lstm(case in cases()) {
+        let (mut adaptive, state, masks) = case.adaptive();
+        let (mut plain, mut plain_state, _) = case.plain();
+        saturate_policies(&mut adaptive);
+        let state = state.map_named(|name, tensor| if name.contains("latent") { tensor.zeros_like() } else { tensor });
+        for (cell, adaptive) in plain.layers.iter_mut().zip(&adaptive.layers) {
+            cell.weight_input = adaptive.weight_input.clone();
+            cell.weight_hidden = adaptive.weight_hidden.clone();
+            cell.bias = adaptive.bias.clone();
+        }
+        for (layer, adaptive) in plain_state.layers.iter_mut().zip(&state.layers) {
+            *layer = adaptive.main.clone();
+        }
+        let no_latent_dropout = AdaptiveLstmMasks {
+            latent: vec![None; masks.latent.len()],
+            hidden: masks.hidden.clone(),
+        };
+        let plain_masks = LstmMasks { hidden: masks.hidden };
+        let input = case.input();
+        let (output, end, policies) =
+            adaptive.forward_with_policies(input.clone(), Some(state), Some(&no_latent_dropout));
+        for policy in policies {
+            prop_assert!(policy.clone().equal(policy.ones_like()).all().into_scalar::<bool>());
+        }
+        let (plain_output, plain_end) = plain.forward(input, Some(plain_state), Some(&plain_masks));
+        prop_assert!(close(&numbers(&output), &numbers(&plain_output)));
+        for (adaptive, plain) in end.layers.iter().zip(&plain_end.layers) {
+            prop_assert!(close(&numbers(&adaptive.main.hidden), &numbers(&plain.hidden)));
+            prop_assert!(close(&numbers(&adaptive.main.cell), &numbers(&plain.cell)));
+        }
+    }
+
+    #[test]
+    fn identity_diagonals_are_a_plain_lstm(case in cases()) {
+        let (adaptive, state, _) = case.adaptive();
+        let cell = &adaptive.layers[0];
+        let plain = LstmCell {
+            weight_input: cell.weight_input.clone(),
+            weight_hidden: cell.weight_hidden.clone(),
+            bias: cell.bias.clone(),
+            bias_hidden: None,
+        };
+        let identities = SubPolicies {
+            input: None,
+            hidden: None,
+            input_product: None,
+            hidden_product: None,
+            bias: None,
+        };
+        let x: Tensor<2> = random([case.batch_size, case.config.d_input]);
+        let before = &state.layers[0].main;
+        let ours = cell.adapt(x.clone(), before.clone(), identities);
+        let plain = plain.step(x, before.clone());
+        prop_assert_eq!(numbers(&ours.hidden), numbers(&plain.hidden));
+        prop_assert_eq!(numbers(&ours.cell), numbers(&plain.cell));
+    }
+
+    #[test]
+    fn the_unroll_is_step_after_step(case in cases()) {
+        let input = case.input();
+        let (lstm, state, masks) = case.adaptive();
+        let (output, end) = lstm.forward(input.clone(), Some(state.clone()), Some(&masks));
+        let mut after = state;
+        let mut outputs = Vec::new();
+        for x in input.clone().iter_dim(0) {
+            let step = lstm.step(x.squeeze_dim(0), after, Some(&masks));
+            outputs.push(step.output);
+            after = step.state;
+        }
+        prop_assert_eq!(numbers(&output), numbers(&Tensor::stack::<3>(outputs, 0)));
+        prop_assert_eq!(adaptive_numbers(&end), adaptive_numbers(&after));
+
+        let (lstm, state, masks) = case.plain();
+        let (output, end) = lstm.forward(input.clone(), Some(state.clone()), Some(&masks));
+        let mut after = state;
+        let mut outputs = Vec::new();
+        for x in input.iter_dim(0) {
+            let (output, state) = lstm.step(x.squeeze_dim(0), after, Some(&masks));
+            outputs.push(output);
+            after = state;
+        }
+        prop_assert_eq!(numbers(&output), numbers(&Tensor::stack::<3>(outputs, 0)));
+        prop_assert_eq!(plain_numbers(&end), plain_numbers(&after));
+    }
+
+    #[test]
+    fn two_windows_with_carried_state_are_the_whole(case in cases(), cut in any::<prop::sample::Index>()) {
+        let input = case.input();
+        let cut = 1 + cut.index(case.length - 1);
+        let first = input.clone().narrow(0, 0, cut);
+        let second = input.clone().narrow(0, cut, case.length - cut);
+
+        let (lstm, state, masks) = case.adaptive();
+        let (whole, end) = lstm.forward(input.clone(), Some(state.clone()), Some(&masks));
+        let (before, carried) = lstm.forward(first.clone(), Some(state), Some(&masks));
+        let (after, carried) = lstm.forward(second.clone(), Some(carried.detach()), Some(&masks));
+        prop_assert_eq!(numbers(&whole), numbers(&Tensor::cat(vec![before, after], 0)));
+        prop_assert_eq!(adaptive_numbers(&end), adaptive_numbers(&carried));
+
+        let (lstm, state, masks) = case.plain();
+        let (whole, end) = lstm.forward(input, Some(state.clone()), Some(&masks));
+        let (before, carried) = lstm.forward(first, Some(state), Some(&masks));
+        let (after, carried) = lstm.forward(second, Some(carried.detach()), Some(&masks));
+        prop_assert_eq!(numbers(&whole), numbers(&Tensor::cat(vec![before, after], 0)));
+        prop_assert_eq!(plain_numbers(&end), plain_numbers(&carried));
+    }
+
+    #[test]
+    fn dropout_of_nothing_is_no_dropout(case in cases()) {
+        let device = Device::flex();
+        let input = case.input();
+        let (lstm, state, masks) = case.adaptive();
+        let (output, end) = lstm.forward(input.clone(), Some(state.clone()), None);
+        let zero = lstm.draw_masks(case.batch_size, &AdaptiveLstmDropout::new(0.0, 0.0), &device);
+        let ones = AdaptiveLstmMasks {
+            latent: all_kept(&masks.latent),
+            hidden: all_kept(&masks.hidden),
+        };
+        for masks in [zero, ones] {
+            let (same, same_end) = lstm.forward(input.clone(), Some(state.clone()), Some(&masks));
+            prop_assert_eq!(numbers(&output), numbers(&same));
+            prop_assert_eq!(adaptive_numbers(&end), adaptive_numbers(&same_end));
+        }
+
+        let (lstm, state, masks) = case.plain();
+        let (output, end) = lstm.forward(input.clone(), Some(state.clone()), None);
+        let zero = lstm.draw_masks(case.batch_size, 0.0, &device);
+        let ones = LstmMasks { hidden: all_kept(&masks.hidden) };
+        for masks in [zero, ones] {
+            let (same, same_end) = lstm.forward(input.clone(), Some(state.clone()), Some(&masks));
+            prop_assert_eq!(numbers(&output), numbers(&same));
+            prop_assert_eq!(plain_numbers(&end), plain_numbers(&same_end));
+        }
+    }
+
+    #[test]
+    fn the_rows_of_a_batch_do_not_see_each_other(case in cases()) {
+        let input = case.input();
+        let (lstm, state, masks) = case.adaptive();
+        let (output, end) = lstm.forward(input.clone(), Some(state.clone()), Some(&masks));
+        let (plain, plain_state, plain_masks) = case.plain();
+        let (plain_output, plain_end) =
+            plain.forward(input.clone(), Some(plain_state.clone()), Some(&plain_masks));
+        for row in 0..case.batch_size {
+            let row_of = |_: &str, tensor: Tensor<2>| tensor.narrow(0, row, 1);
+            let of_masks = |masks: &[Option<Tensor<2>>]| {
+                masks.iter().map(|mask| mask.clone().map(|mask| mask.narrow(0, row, 1))).collect()
+            };
+            let input = input.clone().narrow(1, row, 1);
+
+            let masks = AdaptiveLstmMasks {
+                latent: of_masks(&masks.latent),
+                hidden: of_masks(&masks.hidden),
+            };
+            let (alone, alone_end) =
+                lstm.forward(input.clone(), Some(state.clone().map_named(row_of)), Some(&masks));
+            prop_assert!(close(&numbers(&output.clone().narrow(1, row, 1)), &numbers(&alone)));
+            let end = adaptive_numbers(&end.clone().map_named(row_of));
+            prop_assert!(close(&end, &adaptive_numbers(&alone_end)));
+
+            let masks = LstmMasks { hidden: of_masks(&plain_masks.hidden) };
+            let (alone, alone_end) =
+                plain.forward(input, Some(plain_state.clone().map_named(row_of)), Some(&masks));
+            prop_assert!(close(&numbers(&plain_output.clone().narrow(1, row, 1)), &numbers(&alone)));
+            let end = plain_numbers(&plain_end.clone().map_named(row_of));
+            prop_assert!(close(&end, &plain_numbers(&alone_end)));
+        }
+    }
+
+    #[test]
+    fn no_state_is_a_state_of_zeros(case in cases()) {
+        let input = case.input();
+        let (lstm, state, _) = case.adaptive();
+        let zeros = state.map_named(|_, tensor| tensor.zeros_like());
+        let (output, _) = lstm.forward(input.clone(), None, None);
+        let (same, _) = lstm.forward(input.clone(), Some(zeros), None);
+        prop_assert_eq!(output.dims(), [case.length, case.batch_size, case.config.d_output()]);
+        prop_assert_eq!(numbers(&output), numbers(&same));
+    }
+}
+
+/// Makes every policy exactly 1 from a latent state of zeros, whatever it looks at: the latent is positive, `U` large.
+fn saturate_policies(lstm: &mut AdaptiveLstm) {
+    let fill =
+        |param: &Param<Tensor<2>>, value: f64| Param::from_tensor(param.val().full_like(value));
+    let fill_bias = |param: &mut Option<Param<Tensor<1>>>, value: f64| {
+        if let Some(param) = param {
+            *param = Param::from_tensor(param.val().full_like(value));
+        }
+    };
+    for cell in &mut lstm.layers {
+        match &mut cell.latent {
+            PolicyLatent::Static(linear) => {
+                linear.weight = fill(&linear.weight, 0.0);
+                fill_bias(&mut linear.bias, 1.0);
+            }
+            PolicyLatent::Recurrent(latent) => {
+                latent.weight_input = fill(&latent.weight_input, 0.0);
+                latent.weight_hidden = fill(&latent.weight_hidden, 0.0);
+                fill_bias(&mut latent.bias, 20.0);
+                fill_bias(&mut latent.bias_hidden, 0.0);
+            }
+        }
+        cell.projection = fill(&cell.projection, 1e4);
+    }
+}
+
+fn random<const D: usize>(shape: [usize; D]) -> Tensor<D> {
+    Tensor::random(shape, Distribution::Normal(0.0, 1.0), &Device::flex())
+}
+
+fn all_kept(masks: &[Option<Tensor<2>>]) -> Vec<Option<Tensor<2>>> {
+    masks
+        .iter()
+        .map(|mask| mask.as_ref().map(Tensor::ones_like))
+        .collect()
+}
+
+fn numbers<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
+    tensor.try_to_vec_as().expect("floats can be read as f32")
+}
+
+fn adaptive_numbers(state: &AdaptiveLstmState) -> Vec<f32> {
+    let mut all = Vec::new();
+    let _ = state.clone().map_named(|_, tensor| {
+        all.extend(numbers(&tensor));
+        tensor
+    });
+    all
+}
+
+fn plain_numbers(state: &LstmState) -> Vec<f32> {
+    let mut all = Vec::new();
+    let _ = state.clone().map_named(|_, tensor| {
+        all.extend(numbers(&tensor));
+        tensor
+    });
+    all
+}
+
+/// A product may add in another order for another number of rows or columns, so that results differ in last bits.
+fn close(a: &[f32], b: &[f32]) -> bool {
+    a.len() == b.len()
+        && a.iter()
+            .zip(b)
+            .all(|(a, b)| (a - b).abs() <= 1e-6 + 1e-5 * b.abs())
+}
