@@ -96,7 +96,7 @@ def mnist_networks():
         "3-layer feed-forward": lambda: baseline(784, 110, 10, nn.ReLU),
         "1-layer SVA, small": lambda: sva(784, 10, 5),
         "1-layer SVA, large": lambda: sva(784, 10, 63),
-        "3-layer SVA": lambda: nn.Sequential(sva(784, 50, 50), sva(50, 50, 50), sva(50, 10, 50)),
+        "3-layer SVA": lambda: nn.Sequential(sva(784, 50, 53), sva(50, 50, 53), sva(50, 10, 53)),
     }
 
 

@@ -242,7 +242,7 @@ fn an_interrupted_run_goes_on_to_the_same_result() {
                     entry
                         .path()
                         .extension()
-                        .is_some_and(|ending| ending == "json")
+                        .is_some_and(|ending| ending == "toml")
                 })
             })
             .count()

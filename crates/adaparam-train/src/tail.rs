@@ -459,19 +459,25 @@ fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
             met: Some(adaptive.tail_error() <= FOLLOWS),
             evidence: unexplained(adaptive, "following is at most", FOLLOWS),
         });
-        for baseline in &baselines {
-            claims.push(Claim {
-                claim: format!(
-                    "“{}” does better in the tail than “{}”.",
-                    adaptive.name(),
-                    baseline.name()
-                ),
-                met: Some(adaptive.tail_mse.median < baseline.tail_mse.median),
-                evidence: format!(
-                    "Median squared error in the tail {:.3e} against {:.3e}.",
-                    adaptive.tail_mse.median, baseline.tail_mse.median
-                ),
-            });
+        for (role, kind) in [
+            (Role::SaturatingBaseline, "every saturating baseline"),
+            (Role::UnboundedBaseline, "the ReLU baseline"),
+        ] {
+            let others = with_role(&[role]);
+            let best = others
+                .iter()
+                .map(|other| other.tail_mse.median)
+                .fold(f64::INFINITY, f64::min);
+            if !others.is_empty() {
+                claims.push(Claim {
+                    claim: format!("“{}” does better in the tail than {kind}.", adaptive.name()),
+                    met: Some(adaptive.tail_mse.median < best),
+                    evidence: format!(
+                        "Median squared error in the tail {:.3e} against {best:.3e}.",
+                        adaptive.tail_mse.median
+                    ),
+                });
+            }
         }
     }
     claims

@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor, assert_shape};
 
 use crate::inspection::Diagonals;
 use crate::policy::{LinearPolicyConfig, Policy, PolicyConfig, PolicyNetwork};
+use crate::semi_orthogonal::semi_orthogonal;
 
 /// Configuration of an [`AdaptiveFeedForward`] layer.
 ///
@@ -32,9 +33,9 @@ pub struct AdaptiveFeedForwardConfig {
     /// The width of a separate context for the policy; `None` if it looks at the layer's input.
     #[config(default = "None")]
     pub d_context: Option<usize>,
-    /// How the weights `W(j)` are initialised: semi-orthogonal, as in the paper.
-    #[config(default = "Initializer::Orthogonal{gain: 1.0}")]
-    pub initializer: Initializer,
+    /// How the weights `W(j)` are initialised; semi-orthogonal, as in the paper, if nothing is given.
+    #[config(default = "None")]
+    pub initializer: Option<Initializer>,
 }
 
 /// The adaptive feed-forward layer of order `q`. Paper eq. (2):
@@ -123,14 +124,7 @@ impl AdaptiveFeedForwardConfig {
             weights: self
                 .widths
                 .windows(2)
-                .map(|pair| {
-                    self.initializer.init_with(
-                        [pair[0], pair[1]],
-                        Some(pair[0]),
-                        Some(pair[1]),
-                        device,
-                    )
-                })
+                .map(|pair| self.init_weight([pair[0], pair[1]], device))
                 .collect(),
             bias: self
                 .bias
@@ -139,6 +133,13 @@ impl AdaptiveFeedForwardConfig {
             activation: self.activation.as_ref().map(|phi| phi.init(device)),
             diagonal_widths: self.diagonal_widths(),
             widths: self.widths.clone(),
+        }
+    }
+
+    fn init_weight(&self, shape: [usize; 2], device: &Device) -> Param<Tensor<2>> {
+        match &self.initializer {
+            None => semi_orthogonal(shape, device),
+            Some(other) => other.init_with(shape, Some(shape[0]), Some(shape[1]), device),
         }
     }
 

@@ -57,9 +57,10 @@ proptest! {
         let (g, w) = (matrix(rows, &g), matrix(rows, &w));
         let input = vector(&x);
         assert_expresses(&g, &w, &input, &express(g.clone(), w.clone(), input.clone()).unwrap());
-        for column in 0..columns {
+        prop_assert_eq!(x.len(), columns);
+        for (column, &at_column) in x.iter().enumerate() {
             let found = express_by_column(g.clone(), w.clone(), input.clone(), column);
-            if x[column] == 0.0 {
+            if at_column == 0.0 {
                 prop_assert_eq!(found.unwrap_err(), ExpressError::ZeroInputAt { column });
             } else {
                 assert_expresses(&g, &w, &input, &found.unwrap());

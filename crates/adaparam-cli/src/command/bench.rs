@@ -65,7 +65,11 @@ impl Bench {
             What::Tail => {
                 let mut config = TailConfig::full(1);
                 config.train.steps = steps;
-                for job in config.jobs().iter().filter(|job| job.network.name.contains(&self.model)) {
+                for job in config
+                    .jobs()
+                    .iter()
+                    .filter(|job| job.network.name.contains(&self.model))
+                {
                     let mut watch = Stopwatch::default();
                     let outcome = alone(|| job.run(&device, |point| watch.see(point)))?;
                     speeds.push(watch.speed(outcome.model, outcome.params));
@@ -77,7 +81,11 @@ impl Bench {
                 for model in &mut config.models {
                     model.train.steps = steps;
                 }
-                for job in config.jobs(&data).iter().filter(|job| job.network.name.contains(&self.model)) {
+                for job in config
+                    .jobs(&data)
+                    .iter()
+                    .filter(|job| job.network.name.contains(&self.model))
+                {
                     let mut watch = Stopwatch::default();
                     let outcome = alone(|| job.run(&data, &device, |point| watch.see(point)))?;
                     speeds.push(watch.speed(outcome.model, outcome.params));
@@ -105,7 +113,8 @@ impl Stopwatch {
         let now = Instant::now();
         if let Some((then, step)) = self.last {
             let seconds = now.duration_since(then).as_secs_f64();
-            self.seconds_per_step.push(seconds / (point.step - step) as f64);
+            self.seconds_per_step
+                .push(seconds / (point.step - step) as f64);
         }
         self.last = Some((now, point.step));
         true

@@ -30,7 +30,7 @@ pub(crate) fn image(
         .with(Block::Paragraph(format!("{data}; pixels {pixels}.")))
         .with(Block::Table(table(config, result)))
         .with(Block::Figures(vec![plate]))
-        .with(Block::Claims(claims(&result.claims, "handwritten-digits")));
+        .with(Block::Claims(claims(&result.claims)));
     Page {
         section,
         drawings: vec![Drawing {

@@ -25,10 +25,10 @@ pub(crate) struct Drawing {
     pub(crate) svg: String,
 }
 
-fn claims(claims: &[Claim], anchor: &str) -> Vec<report::Claim> {
+fn claims(claims: &[Claim]) -> Vec<report::Claim> {
     claims
         .iter()
-        .map(|claim| report::Claim::new(&claim.claim, claim.met, &claim.evidence).seen_in(anchor))
+        .map(|claim| report::Claim::new(&claim.claim, claim.met, &claim.evidence))
         .collect()
 }
 

@@ -99,6 +99,8 @@ impl From<MlpPolicyConfig> for PolicyConfig {
 
 /// The policies of this crate behind one type, so that a model can choose among them at run time.
 #[derive(Module, Debug)]
+// A model holds a handful of these, and `Module` is not derived through a box.
+#[allow(clippy::large_enum_variant)]
 pub enum PolicyNetwork {
     /// See [`LinearPolicy`].
     Linear(LinearPolicy),
