@@ -151,6 +151,8 @@ pub struct Network {
 
 /// A layer of a [`Network`].
 #[derive(Module, Debug)]
+// A network holds a handful of these, and `Module` is not derived through a box.
+#[allow(clippy::large_enum_variant)]
 pub enum Layer {
     /// `φ(W x + b)`.
     Static(StaticLayer),

@@ -8,9 +8,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use adaparam_data::checksum::Checksum;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sha2::{Digest, Sha256};
 
 use crate::TrainError;
 
@@ -120,12 +120,8 @@ fn readable_by_others(_file: &fs::File) -> std::io::Result<()> {
 
 fn part_name(key: &impl Serialize) -> String {
     let key = serde_json::to_vec(key).expect("a key with a JSON form");
-    let hash = Sha256::digest(key);
-    let hex: String = hash[..12]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("{PARTS}/{hex}.toml")
+    let hash = Checksum::of(key).to_string();
+    format!("{PARTS}/{}.toml", &hash[..24])
 }
 
 #[cfg(test)]

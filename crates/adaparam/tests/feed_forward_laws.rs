@@ -330,7 +330,7 @@ fn two_inputs_meet_two_matrices() {
         .init(&device);
     let x = normal([2, 3], &device);
     let w = layer.effective_weight(x);
-    let difference = (w.clone().slice([0..1]) - w.slice([1..2]))
+    let difference = (w.clone().narrow(0, 0, 1) - w.narrow(0, 1, 1))
         .abs()
         .max()
         .into_scalar::<f32>();

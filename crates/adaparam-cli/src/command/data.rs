@@ -44,7 +44,7 @@ enum Action {
         /// Which sets [default: all that are not inside the program]
         #[arg(value_parser = dataset)]
         sets: Vec<Dataset>,
-        /// Ask MIRROR/host/path instead of https://host/path
+        /// A mirror of one's own, which has every file under its host and path
         #[arg(long, value_name = "MIRROR")]
         mirror: Option<String>,
     },
@@ -153,7 +153,7 @@ fn fetch_set(set: Dataset, folder: &Path, options: &FetchOptions) -> anyhow::Res
             bar.set_position(received);
         }
         FetchEvent::AlreadyThere { file } => {
-            bar.suspend(|| eprintln!("{}/{file}: already here", set.name()))
+            bar.suspend(|| eprintln!("{}/{file}: already here", set.name()));
         }
         FetchEvent::Done { file } => bar.suspend(|| eprintln!("{}/{file}: done", set.name())),
         FetchEvent::SourceFailed { file, url, reason } => {

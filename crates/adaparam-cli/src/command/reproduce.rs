@@ -56,10 +56,10 @@ pub(crate) struct Reproduce {
     /// Training steps of every run, instead of the paper's
     #[arg(long, value_name = "N")]
     steps: Option<usize>,
-    /// Folder with data sets [default: $ADAPARAM_DATA, or adaparam in the user's data folder]
+    /// Folder with data sets [default: as `adaparam data --help` says]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Folder for results [default: runs/<WHAT>, with -quick behind it for quick runs]
+    /// Folder for results [default: runs/all, runs/tail …, with -quick behind it for quick runs]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// A configuration in place of the built-in one, for tail or mnist
