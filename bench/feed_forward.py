@@ -88,13 +88,16 @@ def tail_networks():
 
 
 def mnist_networks():
-    def sva(d_input, d_output, rank):
-        return Sva(d_input, d_output, rank, nn.Linear, False)
+    def sva(d_input, d_output, rank, policy=nn.Linear):
+        return Sva(d_input, d_output, rank, policy, False)
+
+    def narrow(d_input, d_output):
+        return nn.Sequential(nn.Linear(d_input, 2), nn.Linear(2, d_output, bias=False))
 
     return {
         "logistic regression": lambda: nn.Linear(784, 10),
         "3-layer feed-forward": lambda: baseline(784, 110, 10, nn.ReLU),
-        "1-layer SVA, small": lambda: sva(784, 10, 5),
+        "1-layer SVA, small": lambda: sva(784, 10, 8, narrow),
         "1-layer SVA, large": lambda: sva(784, 10, 63),
         "3-layer SVA": lambda: nn.Sequential(sva(784, 50, 53), sva(50, 50, 53), sva(50, 10, 53)),
     }

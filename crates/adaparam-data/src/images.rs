@@ -152,8 +152,11 @@ pub enum Scaling {
 pub struct PixelScaler {
     mean: f64,
     deviation: f64,
-    /// The number for each pixel value.
-    table: Vec<f32>,
+    max_value: u8,
+    /// A pixel of value `v` becomes `v · slope + offset`: unlike a table of numbers, this is done for many pixels at
+    /// once.
+    slope: f32,
+    offset: f32,
 }
 
 impl PixelScaler {
@@ -163,20 +166,17 @@ impl PixelScaler {
     pub fn fit(scaling: Scaling, train: &ImageSet) -> Self {
         let max = f64::from(train.max_value);
         let (mean, deviation) = mean_and_deviation(&train.pixels, max);
-        let number = |value: u8| {
-            let value = f64::from(value) / max;
-            match scaling {
-                Scaling::Raw01 => value,
-                Scaling::Standardised if deviation > 0.0 => (value - mean) / deviation,
-                Scaling::Standardised => value - mean,
-            }
+        let (centre, unit) = match scaling {
+            Scaling::Raw01 => (0.0, 1.0),
+            Scaling::Standardised if deviation > 0.0 => (mean, deviation),
+            Scaling::Standardised => (mean, 1.0),
         };
         Self {
             mean,
             deviation,
-            table: (0..=train.max_value)
-                .map(|value| number(value) as f32)
-                .collect(),
+            max_value: train.max_value,
+            slope: (1.0 / (max * unit)) as f32,
+            offset: (-centre / unit) as f32,
         }
     }
 
@@ -195,7 +195,10 @@ impl PixelScaler {
     /// # Panics
     /// If `images` has larger pixel values than the training set can have.
     pub fn scale(&self, images: &ImageSet) -> Vec<f32> {
-        self.numbers(&images.pixels).collect()
+        self.check(images);
+        let mut numbers = Vec::with_capacity(images.pixels.len());
+        self.append(&images.pixels, &mut numbers);
+        numbers
     }
 
     /// The images of these indices as numbers, `[indices.len(), height · width]`, and their labels.
@@ -203,16 +206,27 @@ impl PixelScaler {
     /// # Panics
     /// If an index is not below [`ImageSet::len`], or as [`PixelScaler::scale`] does.
     pub fn batch(&self, images: &ImageSet, indices: &[usize]) -> (Vec<f32>, Vec<u8>) {
+        self.check(images);
         let mut numbers = Vec::with_capacity(indices.len() * images.pixels_per_image());
         for &index in indices {
-            numbers.extend(self.numbers(images.image(index)));
+            self.append(images.image(index), &mut numbers);
         }
         let labels = indices.iter().map(|&index| images.labels[index]).collect();
         (numbers, labels)
     }
 
-    fn numbers<'a>(&'a self, pixels: &'a [u8]) -> impl Iterator<Item = f32> + 'a {
-        pixels.iter().map(|&pixel| self.table[usize::from(pixel)])
+    fn append(&self, pixels: &[u8], numbers: &mut Vec<f32>) {
+        let number = |&pixel| f32::from(pixel) * self.slope + self.offset;
+        numbers.extend(pixels.iter().map(number));
+    }
+
+    fn check(&self, images: &ImageSet) {
+        assert!(
+            images.max_value <= self.max_value,
+            "pixels up to {} for a scaler of pixels up to {}",
+            images.max_value,
+            self.max_value
+        );
     }
 }
 
