@@ -1,6 +1,10 @@
 //! CPU kernels of adaparam.
 
+pub mod alstm;
+mod cell;
+mod engine;
 pub mod gemm;
+mod grid;
 pub mod math;
 pub mod memory;
 pub mod peak;
@@ -8,4 +12,3 @@ pub mod simd;
 pub mod threads;
 
 pub use engine::Engine;
-mod engine;

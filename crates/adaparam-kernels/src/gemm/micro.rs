@@ -12,15 +12,15 @@ struct Left {
 
 /// Where the result of a tile goes.
 #[derive(Clone, Copy)]
-pub(crate) struct Target {
+pub(super) struct Target {
     /// Its first element.
-    pub(crate) start: *mut f32,
+    pub(super) start: *mut f32,
     /// From one row to the next.
-    pub(crate) row_stride: usize,
+    pub(super) row_stride: usize,
     /// Columns that exist; the panel may be wider.
-    pub(crate) columns: usize,
+    pub(super) columns: usize,
     /// Whether to add to what is there.
-    pub(crate) add: bool,
+    pub(super) add: bool,
 }
 
 /// How far ahead of its use a panel is requested, in numbers. Long enough to hide most of the latency of the last cache level.

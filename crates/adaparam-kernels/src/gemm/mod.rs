@@ -1,7 +1,7 @@
 //! Matrix products on packed panels.
 //!
 //! The right operand is packed into panels of [`Simd::PANEL`](crate::simd::Simd::PANEL) columns. A product of few rows with
-//! weights that are used at every step of a window ([`Panels`], [`panel_product`]) packs once and streams the panels; a product
+//! weights that are used at every step of a window ([`Panels`], [`product`]) packs once and streams the panels; a product
 //! over the rows of a whole window ([`transposed_product`]) packs both operands as it goes.
 //!
 //! Each element of a result is one chain of multiply-adds over `k`, cut at multiples of fixed block sizes. Neither threads nor
@@ -12,8 +12,7 @@ mod pack;
 mod panels;
 mod transposed;
 
-pub(crate) use micro::Target;
 pub use pack::{GROUP, Group, Panels, Source, contiguous_groups};
-pub(crate) use panels::panel_product;
 pub use panels::product;
+pub(crate) use panels::tile;
 pub use transposed::{Scratch, transposed_product};

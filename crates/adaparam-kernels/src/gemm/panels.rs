@@ -3,8 +3,10 @@
 use super::micro::{Target, rows_in_place};
 use super::pack::Panels;
 use crate::Engine;
+use crate::grid::{Reads, Writes};
 use crate::simd::{Kernel, Path, Simd};
 use crate::threads::Parts;
+use std::ops::Range;
 
 /// Rows of a panel that stay in the first cache level while all blocks of rows pass over them.
 const K_BLOCK: usize = 128;
@@ -13,7 +15,7 @@ const K_BLOCK: usize = 128;
 ///
 /// # Safety
 /// `a` is readable for `rows` rows of `k` numbers, `target` writable for `rows` rows of its columns.
-pub(crate) unsafe fn panel_product(path: Path, rows: usize, a: *const f32, stride: usize, panel: &[f32], target: Target) {
+unsafe fn panel_product(path: Path, rows: usize, a: *const f32, stride: usize, panel: &[f32], target: Target) {
     path.run(PanelProduct { rows, a, stride, panel, target });
 }
 
@@ -57,6 +59,29 @@ impl Kernel for PanelProduct<'_> {
                 break;
             }
         }
+    }
+}
+
+/// `out (+)= a · b` for the panels `panels` of `b` and `a` of `rows` rows, which meets rows `from..from + k` of `b`. The results of
+/// the panels lie side by side, `width` columns in all.
+///
+/// # Safety
+/// `a` is readable for `rows` rows of `k`, `out` writable for `rows` rows of `width`.
+pub(crate) unsafe fn tile(
+    path: Path,
+    rows: usize,
+    b: &Panels,
+    panels: Range<usize>,
+    (from, k): (usize, usize),
+    a: Reads,
+    (out, width): (Writes, usize),
+    add: bool,
+) {
+    for (index, panel) in panels.enumerate() {
+        let first = index * b.width();
+        let target = Target { start: out.at(0, first), row_stride: out.stride(), columns: b.width().min(width - first), add };
+        // SAFETY: the caller vouches for `a` and `out`.
+        unsafe { panel_product(path, rows, a.at(0, 0), a.stride(), b.rows_of(panel, from, k), target) };
     }
 }
 
