@@ -1,7 +1,9 @@
 //! CPU kernels of adaparam.
 
+pub mod adam;
 pub mod alstm;
 mod cell;
+pub mod embedding;
 mod engine;
 pub mod gemm;
 mod grid;
@@ -9,6 +11,7 @@ pub mod math;
 pub mod memory;
 pub mod peak;
 pub mod simd;
+pub mod softmax;
 pub mod threads;
 
 pub use engine::Engine;

@@ -83,7 +83,9 @@ struct Product<'a> {
 
 impl Product<'_> {
     fn run(&self, engine: &Engine, scratch: &mut Scratch, c: &mut [f32]) {
-        let (a_width, b_width) = self.widths;
+        // Strips of the left operand are as even as they can be, so that no tile is much smaller than the others.
+        let (most, b_width) = self.widths;
+        let a_width = self.a.columns.div_ceil(self.a.columns.div_ceil(most));
         let share_a = self.a.columns <= self.b.columns;
         let (shared, shared_width, own, own_width) =
             if share_a { (self.a, a_width, self.b, b_width) } else { (self.b, b_width, self.a, a_width) };
@@ -127,12 +129,10 @@ impl Product<'_> {
                     let rows = a_width.min(self.a.columns - row);
                     let columns = b_width.min(self.b.columns - column);
                     let start = row * self.c_stride + column;
-                    // SAFETY: the tiles of all tasks are disjoint, and this one is inside `c` by the check of the shapes.
-                    unsafe {
-                        let start = c.get_raw(start..start + (rows - 1) * self.c_stride + columns);
-                        let target = Target { start, row_stride: self.c_stride, columns, add: self.add };
-                        self.path.run(Tile { rows, left, right, k, target });
-                    }
+                    // The tiles of all tasks are disjoint.
+                    let start = c.get_raw(start..start + (rows - 1) * self.c_stride + columns);
+                    let target = Target { start, row_stride: self.c_stride, columns, add: self.add };
+                    self.path.run(Tile { rows, left, right, k, target });
                 }
             }
         });
