@@ -119,12 +119,12 @@ impl Kernel for SumOfSquares<'_> {
         for stretch in self.0.chunks(4096) {
             let mut sums = [simd.splat(0.0); 4];
             let mut chain = 0;
-            vectors(simd, stretch.len(), |v, n| {
+            for (v, n) in vectors(simd, stretch.len()) {
                 // SAFETY: the stretch has these numbers.
                 let x = unsafe { load(simd, stretch.as_ptr().add(v), n) };
                 sums[chain] = simd.mul_add(x, x, sums[chain]);
                 chain = (chain + 1) % 4;
-            });
+            }
             let sum = simd.add(simd.add(sums[0], sums[1]), simd.add(sums[2], sums[3]));
             total += f64::from(simd.sum(sum));
         }
@@ -150,30 +150,32 @@ impl Kernel for Update<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { adam, clip, rate, root, value, gradient, first, second } = self;
-        let all = |x: f64| simd.splat(x as f32);
+        let (l2, epsilon) = (simd.splat(adam.l2 as f32), simd.splat(adam.epsilon as f32));
+        let (beta1, gamma1) = (simd.splat(adam.beta1 as f32), simd.splat((1.0 - adam.beta1) as f32));
+        let (beta2, gamma2) = (simd.splat(adam.beta2 as f32), simd.splat((1.0 - adam.beta2) as f32));
         let (value, second) = (value.as_mut_ptr(), second.as_mut_ptr());
         let first = first.map(<[f32]>::as_mut_ptr);
-        vectors(simd, gradient.len(), |v, n| {
+        for (v, n) in vectors(simd, gradient.len()) {
             // SAFETY: all slices have the length of the gradient.
             unsafe {
                 let p = load(simd, value.add(v), n);
                 let g = simd.mul(load(simd, gradient.as_ptr().add(v), n), simd.splat(clip));
-                let g = simd.mul_add(p, all(adam.l2), g);
+                let g = simd.mul_add(p, l2, g);
                 let m = match first {
                     Some(first) => {
                         let before = load(simd, first.add(v), n);
-                        let m = simd.mul_add(all(adam.beta1), before, simd.mul(all(1.0 - adam.beta1), g));
+                        let m = simd.mul_add(beta1, before, simd.mul(gamma1, g));
                         store(simd, first.add(v), m, n);
                         m
                     }
                     None => g,
                 };
                 let s = load(simd, second.add(v), n);
-                let s = simd.mul_add(all(adam.beta2), s, simd.mul(all(1.0 - adam.beta2), simd.mul(g, g)));
+                let s = simd.mul_add(beta2, s, simd.mul(gamma2, simd.mul(g, g)));
                 store(simd, second.add(v), s, n);
-                let scale = simd.mul_add(simd.sqrt(s), simd.splat(root), all(adam.epsilon));
+                let scale = simd.mul_add(simd.sqrt(s), simd.splat(root), epsilon);
                 store(simd, value.add(v), simd.neg_mul_add(simd.splat(rate), simd.div(m, scale), p), n);
             }
-        });
+        }
     }
 }

@@ -20,19 +20,28 @@ fn step<S: Simd>(simd: S, u: [S::F; 4], c_before: S::F) -> ([S::F; 4], S::F, S::
     (gates, c, simd.mul(o, tanh(simd, c)))
 }
 
+/// `σ' = σ (1 - σ)`.
+#[inline(always)]
+fn logistic_slope<S: Simd>(simd: S, s: S::F) -> S::F {
+    simd.neg_mul_add(s, s, s)
+}
+
+/// `τ' = 1 - τ²`.
+#[inline(always)]
+pub(crate) fn tanh_slope<S: Simd>(simd: S, t: S::F) -> S::F {
+    simd.neg_mul_add(t, t, simd.splat(1.0))
+}
+
 /// Gradients of the pre-activations and of the cell value before, from those of the hidden and the cell value.
 #[inline(always)]
 fn step_gradient<S: Simd>(simd: S, [i, f, z, o]: [S::F; 4], c_before: S::F, c: S::F, dh: S::F, dc: S::F) -> ([S::F; 4], S::F) {
-    let one = simd.splat(1.0);
-    // σ' = σ (1 - σ) and τ' = 1 - τ².
-    let logistic = |s: S::F| simd.neg_mul_add(s, s, s);
     let t = tanh(simd, c);
-    let dc = simd.mul_add(simd.mul(dh, o), simd.neg_mul_add(t, t, one), dc);
+    let dc = simd.mul_add(simd.mul(dh, o), tanh_slope(simd, t), dc);
     let du = [
-        simd.mul(simd.mul(dc, z), logistic(i)),
-        simd.mul(simd.mul(dc, c_before), logistic(f)),
-        simd.mul(simd.mul(dc, i), simd.neg_mul_add(z, z, one)),
-        simd.mul(simd.mul(dh, t), logistic(o)),
+        simd.mul(simd.mul(dc, z), logistic_slope(simd, i)),
+        simd.mul(simd.mul(dc, c_before), logistic_slope(simd, f)),
+        simd.mul(simd.mul(dc, i), tanh_slope(simd, z)),
+        simd.mul(simd.mul(dh, t), logistic_slope(simd, o)),
     ];
     (du, simd.mul(dc, f))
 }
@@ -101,7 +110,7 @@ impl Kernel for PlainCell {
     fn run<S: Simd>(self, simd: S) {
         let Self { block, kept, tile, input, biases } = self;
         for row in 0..block.rows {
-            vectors(simd, block.units, |v, n| {
+            for (v, n) in vectors(simd, block.units) {
                 let mut u = [simd.splat(0.0); 4];
                 for (gate, u) in u.iter_mut().enumerate() {
                     // SAFETY: the rectangles cover the block; tiles are padded to whole groups.
@@ -110,14 +119,16 @@ impl Kernel for PlainCell {
                         if let Some(input) = input {
                             *u = simd.add(*u, load(simd, input.at(row, gate * block.hidden + v), n));
                         }
-                        for bias in biases.into_iter().flatten() {
-                            *u = simd.add(*u, load(simd, bias.at(0, gate * block.hidden + v), n));
+                        for bias in &biases {
+                            if let Some(bias) = bias {
+                                *u = simd.add(*u, load(simd, bias.at(0, gate * block.hidden + v), n));
+                            }
                         }
                     }
                 }
                 // SAFETY: the rectangles cover the block, which belongs to this task.
                 unsafe { finish(simd, &block, &kept, u, row, v, n) };
-            });
+            }
         }
     }
 }
@@ -150,15 +161,15 @@ impl Kernel for AdaptiveCell {
     fn run<S: Simd>(self, simd: S) {
         let Self { block, kept, tiles, policy, kept_policy, kept_products, bias } = self;
         for row in 0..block.rows {
-            vectors(simd, block.units, |v, n| {
+            for (v, n) in vectors(simd, block.units) {
                 let mut u = [simd.splat(0.0); 4];
                 for (gate, u) in u.iter_mut().enumerate() {
                     let (at, column) = (gate * GROUP + v, gate * block.hidden + v);
                     // SAFETY: the rectangles cover the block, which belongs to this task; tiles are padded to whole groups.
                     unsafe {
-                        let products = tiles.map(|tile| simd.load(tile.at(row, at)));
+                        let products = [simd.load(tiles[0].at(row, at)), simd.load(tiles[1].at(row, at))];
                         *u = if let (Some(pi), Some(kept_pi), Some(kept)) = (policy.products, kept_policy.products, kept_products) {
-                            let pi = pi.map(|pi| tanh(simd, simd.load(pi.at(row, at))));
+                            let pi = [tanh(simd, simd.load(pi[0].at(row, at))), tanh(simd, simd.load(pi[1].at(row, at)))];
                             for j in 0..2 {
                                 store(simd, kept_pi[j].at(row, column), pi[j], n);
                                 store(simd, kept[j].at(row, column), products[j], n);
@@ -176,7 +187,7 @@ impl Kernel for AdaptiveCell {
                 }
                 // SAFETY: as above.
                 unsafe { finish(simd, &block, &kept, u, row, v, n) };
-            });
+            }
         }
     }
 }
@@ -232,7 +243,7 @@ impl Kernel for PlainCellGradient {
     fn run<S: Simd>(self, simd: S) {
         let Self { block, gradients } = self;
         for row in 0..block.rows {
-            vectors(simd, block.units, |v, n| {
+            for (v, n) in vectors(simd, block.units) {
                 // SAFETY: the rectangles cover the block, which belongs to this task.
                 unsafe {
                     let du = gradient(simd, &block, &gradients, row, v, n);
@@ -240,7 +251,7 @@ impl Kernel for PlainCellGradient {
                         store(simd, gradients.gates.at(row, gate * block.hidden + v), du, n);
                     }
                 }
-            });
+            }
         }
     }
 }
@@ -264,8 +275,7 @@ impl Kernel for AdaptiveCellGradient {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { block, gradients, policy, products, bias, d_bias } = self;
-        let one = simd.splat(1.0);
-        vectors(simd, block.units, |v, n| {
+        for (v, n) in vectors(simd, block.units) {
             let mut d_bias_sums = [simd.splat(0.0); 4];
             for row in 0..block.rows {
                 // SAFETY: the rectangles cover the block, which belongs to this task.
@@ -277,7 +287,7 @@ impl Kernel for AdaptiveCellGradient {
                             for j in 0..2 {
                                 let pi = load(simd, policy[j].at(row, column), n);
                                 let product = load(simd, products[j].at(row, column), n);
-                                let d_pi = simd.mul(simd.mul(du, product), simd.neg_mul_add(pi, pi, one));
+                                let d_pi = simd.mul(simd.mul(du, product), tanh_slope(simd, pi));
                                 store(simd, policy[j].at(row, column), d_pi, n);
                                 store(simd, products[j].at(row, column), simd.mul(du, pi), n);
                             }
@@ -288,7 +298,7 @@ impl Kernel for AdaptiveCellGradient {
                             let pi = load(simd, policy.at(row, column), n);
                             let bias = load(simd, bias.at(0, column), n);
                             d_bias_sums[gate] = simd.mul_add(du, pi, d_bias_sums[gate]);
-                            let d_pi = simd.mul(simd.mul(du, bias), simd.neg_mul_add(pi, pi, one));
+                            let d_pi = simd.mul(simd.mul(du, bias), tanh_slope(simd, pi));
                             store(simd, policy.at(row, column), d_pi, n);
                         }
                     }
@@ -301,6 +311,6 @@ impl Kernel for AdaptiveCellGradient {
                     unsafe { store(simd, at, simd.add(load(simd, at, n), sum), n) };
                 }
             }
-        });
+        }
     }
 }

@@ -99,7 +99,7 @@ impl Kernel for Scale {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let factor = simd.splat(self.factor);
-        vectors(simd, self.columns, |v, n| {
+        for (v, n) in vectors(simd, self.columns) {
             // SAFETY: the rectangles have these columns, and the written ones belong to this task.
             unsafe {
                 let mut x = simd.mul(factor, load(simd, self.from.at(0, v), n));
@@ -109,7 +109,7 @@ impl Kernel for Scale {
                 let to = self.to.at(0, v);
                 store(simd, to, if self.add { simd.add(load(simd, to, n), x) } else { x }, n);
             }
-        });
+        }
     }
 }
 

@@ -93,12 +93,31 @@ pub(crate) unsafe fn store<S: Simd>(simd: S, to: *mut f32, x: S::F, n: usize) {
     unsafe { if n == S::LANES { simd.store(to, x) } else { simd.store_first(to, x, n) } }
 }
 
-/// Calls `body(first, n)` for every vector of up to `count` numbers.
+/// The vectors of `count` numbers: where each starts, and how many numbers it holds.
+///
+/// An iterator instead of a function that takes a closure, because closures are compiled without the vector instructions unless the
+/// compiler happens to inline them.
 #[inline(always)]
-pub(crate) fn vectors<S: Simd>(_: S, count: usize, mut body: impl FnMut(usize, usize)) {
-    let mut first = 0;
-    while first < count {
-        body(first, S::LANES.min(count - first));
-        first += S::LANES;
+pub(crate) fn vectors<S: Simd>(_: S, count: usize) -> Vectors {
+    Vectors { first: 0, count, lanes: S::LANES }
+}
+
+pub(crate) struct Vectors {
+    first: usize,
+    count: usize,
+    lanes: usize,
+}
+
+impl Iterator for Vectors {
+    type Item = (usize, usize);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        if self.first >= self.count {
+            return None;
+        }
+        let first = self.first;
+        self.first += self.lanes;
+        Some((first, self.lanes.min(self.count - first)))
     }
 }

@@ -89,16 +89,16 @@ impl Kernel for Apply<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let f = |x| match self.function {
-            Function::Exp => exp(simd, x),
-            Function::Sigmoid => sigmoid(simd, x),
-            Function::Tanh => tanh(simd, x),
-        };
         for chunk in self.values.chunks_mut(S::LANES) {
             // SAFETY: the chunk holds as many numbers as are loaded and stored.
             unsafe {
                 let x = simd.load_first(chunk.as_ptr(), chunk.len());
-                simd.store_first(chunk.as_mut_ptr(), f(x), chunk.len());
+                let y = match self.function {
+                    Function::Exp => exp(simd, x),
+                    Function::Sigmoid => sigmoid(simd, x),
+                    Function::Tanh => tanh(simd, x),
+                };
+                simd.store_first(chunk.as_mut_ptr(), y, chunk.len());
             }
         }
     }

@@ -63,7 +63,10 @@ impl Kernel for Fma {
                 *chain = simd.mul_add(*chain, factor, term);
             }
         }
-        let total = chains.into_iter().fold(simd.splat(0.0), |a, b| simd.add(a, b));
+        let mut total = simd.splat(0.0);
+        for chain in chains {
+            total = simd.add(total, chain);
+        }
         black_box(simd.sum(total));
         (CHAINS * S::LANES * 2) as u32
     }
@@ -82,6 +85,10 @@ impl Kernel for Sum<'_> {
                 *sum = simd.add(*sum, unsafe { simd.load(chunk.as_ptr().add(lane * S::LANES)) });
             }
         }
-        simd.sum(sums.into_iter().fold(simd.splat(0.0), |a, b| simd.add(a, b)))
+        let mut total = simd.splat(0.0);
+        for sum in sums {
+            total = simd.add(total, sum);
+        }
+        simd.sum(total)
     }
 }

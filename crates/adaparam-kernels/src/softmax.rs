@@ -323,13 +323,13 @@ impl Kernel for AddBias {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         for row in 0..self.rows {
-            vectors(simd, self.columns, |v, n| {
+            for (v, n) in vectors(simd, self.columns) {
                 // SAFETY: the rectangles have these columns, and the written ones belong to this task.
                 unsafe {
                     let to = self.to.at(row, v);
                     store(simd, to, simd.add(load(simd, to, n), load(simd, self.bias.at(0, v), n)), n);
                 }
-            });
+            }
         }
     }
 }
@@ -348,7 +348,7 @@ impl Kernel for SumExp<'_> {
         for (row, partial) in self.partial.chunks_exact_mut(2).enumerate() {
             let mut largest = simd.splat(f32::NEG_INFINITY);
             let mut tail = f32::NEG_INFINITY;
-            vectors(simd, self.columns, |v, n| {
+            for (v, n) in vectors(simd, self.columns) {
                 // SAFETY: the row has these columns.
                 unsafe {
                     if n == S::LANES {
@@ -359,11 +359,11 @@ impl Kernel for SumExp<'_> {
                         }
                     }
                 }
-            });
+            }
             let largest = simd.largest(largest).max(tail);
             let mut sum = simd.splat(0.0);
             let mut tail = 0.0;
-            vectors(simd, self.columns, |v, n| {
+            for (v, n) in vectors(simd, self.columns) {
                 // SAFETY: as above.
                 unsafe {
                     let e = exp(simd, simd.sub(load(simd, self.logits.at(row, v), n), simd.splat(largest)));
@@ -375,7 +375,7 @@ impl Kernel for SumExp<'_> {
                         tail = lanes[..n].iter().sum::<f32>();
                     }
                 }
-            });
+            }
             partial[0] = largest;
             partial[1] = simd.sum(sum) + tail;
         }
@@ -401,7 +401,7 @@ impl Kernel for LogitGradient {
         for row in 0..self.rows {
             // SAFETY: each row has two values.
             let log_sum = simd.splat(unsafe { *self.row_values.at(row, 1) });
-            vectors(simd, self.columns, |v, n| {
+            for (v, n) in vectors(simd, self.columns) {
                 // SAFETY: the rectangles have these columns, which belong to this task.
                 unsafe {
                     let at = self.logits.at(row, v);
@@ -412,7 +412,7 @@ impl Kernel for LogitGradient {
                         store(simd, at, simd.add(load(simd, at, n), d), n);
                     }
                 }
-            });
+            }
         }
     }
 }

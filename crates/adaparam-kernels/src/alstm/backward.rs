@@ -6,7 +6,7 @@ use super::shape::{Latent, LayerShape, Part};
 use super::tape::{Backward, LayerTape, Tape, tile_len};
 use super::weights::{LayerGradients, LayerState, State};
 use crate::Engine;
-use crate::cell::{AdaptiveCellGradient, Block, GatePolicy, Gradients, PlainCellGradient};
+use crate::cell::{AdaptiveCellGradient, Block, GatePolicy, Gradients, PlainCellGradient, tanh_slope};
 use crate::gemm::{GROUP, Scratch, contiguous_groups, tile, transposed_product};
 use crate::grid::{Reads, Writes, load, store, vectors};
 use crate::simd::{Kernel, Simd};
@@ -173,13 +173,13 @@ impl Kernel for SumRows<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         for row in self.matrix.chunks_exact(self.columns) {
-            vectors(simd, self.columns, |v, n| {
+            for (v, n) in vectors(simd, self.columns) {
                 // SAFETY: row and sums have that many columns.
                 unsafe {
                     let to = self.sums.as_mut_ptr().add(v);
                     store(simd, to, simd.add(load(simd, to, n), load(simd, row.as_ptr().add(v), n)), n);
                 }
-            });
+            }
         }
     }
 }
@@ -478,15 +478,14 @@ impl Kernel for InputGradient {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let one = simd.splat(1.0);
         for row in 0..self.rows {
-            vectors(simd, self.columns, |v, n| {
+            for (v, n) in vectors(simd, self.columns) {
                 // SAFETY: the rectangles cover these columns, which belong to this task.
                 unsafe {
                     let mut d = load(simd, self.tile.at(row, v), n);
                     if let Some((policy, source)) = self.policy {
                         let pi = load(simd, policy.at(row, v), n);
-                        let slope = simd.neg_mul_add(pi, pi, one);
+                        let slope = tanh_slope(simd, pi);
                         let d_pi = simd.mul(simd.mul(d, load(simd, source.at(row, v), n)), slope);
                         store(simd, policy.at(row, v), d_pi, n);
                         d = simd.mul(d, pi);
@@ -495,7 +494,7 @@ impl Kernel for InputGradient {
                     let d = if self.add { simd.add(load(simd, to, n), d) } else { d };
                     store(simd, to, d, n);
                 }
-            });
+            }
         }
     }
 }
@@ -513,7 +512,7 @@ impl Kernel for AddShares {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         for row in 0..self.rows {
-            vectors(simd, self.columns, |v, n| {
+            for (v, n) in vectors(simd, self.columns) {
                 // SAFETY: the rectangles cover these columns, which belong to this task.
                 unsafe {
                     let mut sum = load(simd, self.to.at(row, v), n);
@@ -522,7 +521,7 @@ impl Kernel for AddShares {
                     }
                     store(simd, self.to.at(row, v), sum, n);
                 }
-            });
+            }
         }
     }
 }
@@ -543,7 +542,7 @@ impl Kernel for StaticLatentGradient {
     fn run<S: Simd>(self, simd: S) {
         let zero = simd.splat(0.0);
         for row in 0..self.rows {
-            vectors(simd, self.columns, |v, n| {
+            for (v, n) in vectors(simd, self.columns) {
                 // SAFETY: the rectangles cover these columns, which belong to this task.
                 unsafe {
                     let mut d = load(simd, self.dz.at(row, v), n);
@@ -554,7 +553,7 @@ impl Kernel for StaticLatentGradient {
                     store(simd, self.d_u.at(row, v), d, n);
                     store(simd, self.dz.at(row, v), zero, n);
                 }
-            });
+            }
         }
     }
 }

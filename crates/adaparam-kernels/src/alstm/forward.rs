@@ -365,7 +365,7 @@ impl Kernel for StaticLatent {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         for row in 0..self.rows {
-            vectors(simd, self.units, |v, n| {
+            for (v, n) in vectors(simd, self.units) {
                 // SAFETY: the rectangles cover the block, which belongs to this task; the tile is padded to a whole group.
                 unsafe {
                     let u = simd.add(simd.load(self.tile.at(row, v)), load(simd, self.bias.at(0, v), n));
@@ -375,7 +375,7 @@ impl Kernel for StaticLatent {
                     }
                     store(simd, self.z.at(row, v), z, n);
                 }
-            });
+            }
         }
     }
 }
@@ -399,7 +399,7 @@ impl Kernel for AdaptInput {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         for row in 0..self.rows {
-            vectors(simd, self.columns, |v, n| {
+            for (v, n) in vectors(simd, self.columns) {
                 // SAFETY: the rectangles cover these columns, which belong to this task; the tile is padded to whole groups.
                 unsafe {
                     let pi = tanh(simd, simd.load(self.tile.at(row, self.lane + v)));
@@ -407,7 +407,7 @@ impl Kernel for AdaptInput {
                     let source = load(simd, self.source.at(row, self.first + v), n);
                     store(simd, self.adapted.at(row, v), simd.mul(pi, source), n);
                 }
-            });
+            }
         }
     }
 }

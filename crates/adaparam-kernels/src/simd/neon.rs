@@ -119,8 +119,10 @@ impl Simd for Neon {
         unsafe {
             let n = vcvtnq_s32_f32(n);
             let half = vshrq_n_s32::<1>(n);
-            let power = |n| vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(n, vdupq_n_s32(127))));
-            vmulq_f32(vmulq_f32(a, power(half)), power(vsubq_s32(n, half)))
+            let bias = vdupq_n_s32(127);
+            let power = vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(half, bias)));
+            let rest = vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(vsubq_s32(n, half), bias)));
+            vmulq_f32(vmulq_f32(a, power), rest)
         }
     }
     #[inline(always)]
