@@ -12,7 +12,7 @@ impl Cpu { fn elapsed(&self) -> D { D(cpu()-self.0) } }
 fn main() {
     let threads: usize = std::env::args().nth(1).map_or(1, |x| x.parse().unwrap());
     for path in Path::available() {
-        if path.name() == "portable" { continue }
+        if path.name() != std::env::args().nth(2).unwrap_or("avx512".into()) { continue }
         let engine = Engine::with_path(threads, path);
         let mut best_peak = 0f64;
         for (m, k, n, copies) in [(20, 1150, 4600, 3), (20, 4600, 1150, 3), (20, 100, 15350, 9), (20,1150,400,20), (140, 400, 10000, 1), (1400, 400, 10000, 1)] {

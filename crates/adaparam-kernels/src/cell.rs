@@ -200,6 +200,8 @@ pub(crate) struct Gradients {
     pub(crate) c: Reads,
     /// Gradient of the hidden value as carried.
     pub(crate) dh: Reads,
+    /// A second one, to be added.
+    pub(crate) d_carried: Option<Reads>,
     /// Gradient of the hidden value before dropout, beyond that.
     pub(crate) d_output: Option<Reads>,
     /// Gradient of the cell value; that of the cell value before is written over it.
@@ -213,6 +215,9 @@ unsafe fn gradient<S: Simd>(simd: S, block: &Block, g: &Gradients, row: usize, v
     // SAFETY: the caller vouches for the rectangles.
     unsafe {
         let mut dh = load(simd, g.dh.at(row, v), n);
+        if let Some(more) = g.d_carried {
+            dh = simd.add(dh, load(simd, more.at(row, v), n));
+        }
         if let Some(mask) = block.mask {
             dh = simd.mul(dh, load(simd, mask.at(row, v), n));
         }

@@ -12,7 +12,7 @@ use crate::memory::Buffer;
 use crate::simd::{Kernel, Simd};
 use crate::threads::Parts;
 
-/// Most logits that exist at once: 64 MiB.
+/// Most logits that exist at once unless [`Softmax::with_chunk`] says otherwise: 64 MiB.
 pub const CHUNK: usize = 1 << 24;
 /// Words whose logits a task computes, and whose gradients it multiplies at once.
 const WORDS: usize = 512;
@@ -43,8 +43,9 @@ impl Projection<'_> {
 }
 
 /// The matrix packed for computing logits, and scratch space. Kept between calls.
-#[derive(Default)]
 pub struct Softmax {
+    /// Most logits that exist at once.
+    chunk: usize,
     forward: Panels,
     backward: Panels,
     logits: Buffer,
@@ -66,7 +67,27 @@ pub struct Gradient<'a> {
     pub d_bias: &'a mut [f32],
 }
 
+impl Default for Softmax {
+    fn default() -> Self {
+        Self::with_chunk(CHUNK)
+    }
+}
+
 impl Softmax {
+    /// At most `logits` logits exist at once, but at least one row of them.
+    pub fn with_chunk(logits: usize) -> Self {
+        Self {
+            chunk: logits,
+            forward: Panels::default(),
+            backward: Panels::default(),
+            logits: Buffer::default(),
+            partial: Buffer::default(),
+            rows: Buffer::default(),
+            d_bias: Buffer::default(),
+            products: Scratch::default(),
+        }
+    }
+
     /// Packs the matrix for [`Softmax::logits`], [`Softmax::loss`] and [`Softmax::gradient`].
     pub fn pack(&mut self, engine: &Engine, projection: &Projection<'_>) {
         projection.check();
@@ -132,7 +153,7 @@ impl Softmax {
         if targets.is_empty() {
             gradient.d_weight.fill(0.0);
         }
-        let rows_at_once = (CHUNK / vocabulary.max(1)).clamp(1, targets.len().max(1));
+        let rows_at_once = (self.chunk / vocabulary.max(1)).clamp(1, targets.len().max(1));
         self.logits.resize(rows_at_once * vocabulary);
         let mut logits = std::mem::take(&mut self.logits);
         let chunks = targets.chunks(rows_at_once).zip(loss.chunks_mut(rows_at_once));

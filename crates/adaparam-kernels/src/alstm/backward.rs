@@ -9,6 +9,7 @@ use crate::Engine;
 use crate::cell::{AdaptiveCellGradient, Block, GatePolicy, Gradients, PlainCellGradient, tanh_slope};
 use crate::gemm::{GROUP, Scratch, contiguous_groups, tile, transposed_product};
 use crate::grid::{Reads, Writes, load, store, vectors};
+use crate::reduce::sum_rows;
 use crate::simd::{Kernel, Simd};
 use crate::threads::Parts;
 
@@ -66,7 +67,7 @@ impl Window<'_> {
         let partial = layers.iter().map(|layer| layer.shape.policy.width.div_ceil(POLICY_BLOCK)).max().unwrap_or(0);
         d_latent.resize(partial * batch * shape.latent);
         {
-            let mut d_latent = Parts::new(d_latent);
+            let d_latent = Parts::new(d_latent);
             let tapes: Vec<Kept<'_>> = tape.layers.iter_mut().map(Kept::new).collect();
             let carried: Vec<Carried<'_>> = carried.iter_mut().map(Carried::new).collect();
             let biases: Vec<Parts<'_, f32>> = gradients.iter_mut().map(|g| Parts::new(g.bias)).collect();
@@ -93,7 +94,6 @@ impl Window<'_> {
                     step.summary();
                 }
             }
-            let _ = &mut d_latent;
         }
         std::mem::swap(carried, d_state);
         tape.recorded = None;
@@ -132,7 +132,7 @@ impl Window<'_> {
             if s.hybrid {
                 product(other_latent, s.latent, d_latent, latent_gates, d_other);
             }
-            sum_rows(engine, d_latent, latent_gates, rows, gradients.latent_input_bias);
+            sum_rows(engine, d_latent, rows, gradients.latent_input_bias);
             if self.shape.kind == Latent::Recurrent {
                 product(&own.z, s.latent, d_latent, latent_gates, gradients.latent_hidden);
                 gradients.latent_hidden_bias.copy_from_slice(gradients.latent_input_bias);
@@ -153,34 +153,6 @@ fn projection_gradient(engine: &Engine, scratch: &mut Scratch, s: &LayerShape, o
         let shape = (s.latent, run.len, rows);
         let d_policy = &own.policy[run.kept.min(own.policy.len())..];
         transposed_product(engine, scratch, shape, (z, s.latent), (d_policy, width), (&mut to[run.source..], width), add);
-    }
-}
-
-/// Sums of the columns of `matrix`.
-fn sum_rows(engine: &Engine, matrix: &[f32], columns: usize, rows: usize, sums: &mut [f32]) {
-    sums.fill(0.0);
-    engine.path().run(SumRows { matrix: &matrix[..rows * columns], columns, sums });
-}
-
-struct SumRows<'a> {
-    matrix: &'a [f32],
-    columns: usize,
-    sums: &'a mut [f32],
-}
-
-impl Kernel for SumRows<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        for row in self.matrix.chunks_exact(self.columns) {
-            for (v, n) in vectors(simd, self.columns) {
-                // SAFETY: row and sums have that many columns.
-                unsafe {
-                    let to = self.sums.as_mut_ptr().add(v);
-                    store(simd, to, simd.add(load(simd, to, n), load(simd, row.as_ptr().add(v), n)), n);
-                }
-            }
-        }
     }
 }
 
@@ -325,6 +297,7 @@ impl Step<'_> {
                     c_before: self.carried_into(kept.c, 0, s.hidden, first, units),
                     c: self.carried_into(kept.c, 1, s.hidden, first, units),
                     dh: self.gradient(&carried.h, s.hidden, first, units).reads(),
+                    d_carried: None,
                     d_output: last.then(|| Reads::new(d_output, self.t * batch * s.hidden + first, s.hidden, batch, units)),
                     dc: self.gradient(&carried.c, s.hidden, first, units),
                 },
@@ -411,6 +384,7 @@ impl Step<'_> {
                         c_before: self.carried_into(kept.z_c, 0, latent, first, units),
                         c: self.carried_into(kept.z_c, 1, latent, first, units),
                         dh: dz.reads(),
+                        d_carried: None,
                         d_output: None,
                         dc: self.gradient(&carried.z_c, latent, first, units),
                     },

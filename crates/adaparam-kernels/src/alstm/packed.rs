@@ -1,9 +1,9 @@
 //! The weights of a stack in panels.
 
-use super::shape::{Latent, LayerShape, Shape, pad, unit_groups};
+use super::shape::{Latent, LayerShape, Shape};
 use super::weights::LayerWeights;
 use crate::Engine;
-use crate::gemm::{Group, Panels, Source, contiguous_groups};
+use crate::gemm::{Group, Panels, Source, contiguous_groups, pad, unit_groups};
 
 /// Weights packed for forward steps; made once for a window, or once for all steps of a generation.
 #[derive(Default)]

@@ -1,7 +1,5 @@
 //! Which adaptive LSTM: sizes, kinds, and where the parts of the policy lie.
 
-use crate::gemm::{GROUP, Group};
-
 /// How the latent variable of the policy is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latent {
@@ -186,26 +184,5 @@ impl Policy {
     /// Whether two parts share a column or a column belongs to none.
     pub(super) fn overlaps(&self) -> bool {
         self.parts().any(|part| part.source != part.kept)
-    }
-}
-
-/// Blocks of units: how the columns of a matrix for `hidden` units with several parts of `4 · hidden` columns are grouped, so
-/// that all columns of a block lie side by side.
-pub(crate) fn unit_groups(hidden: usize, parts: &[usize], gates: usize) -> Vec<Group> {
-    let mut groups = Vec::new();
-    for first in (0..hidden).step_by(GROUP) {
-        let count = GROUP.min(hidden - first);
-        for &start in parts {
-            groups.extend((0..gates).map(|gate| Group { start: start + gate * hidden + first, count }));
-        }
-        pad(&mut groups);
-    }
-    groups
-}
-
-/// Fills up with empty groups so that what follows starts a new panel on every instruction set.
-pub(crate) fn pad(groups: &mut Vec<Group>) {
-    if groups.len() % 2 == 1 {
-        groups.push(Group { start: 0, count: 0 });
     }
 }

@@ -23,8 +23,14 @@ pub(super) struct Target {
     pub(super) add: bool,
 }
 
-/// How far ahead of its use a panel is requested, in numbers. Long enough to hide most of the latency of the last cache level.
-const AHEAD: usize = 512;
+/// What to request from memory during a tile: at every row of the panel the lines of [`Ahead::step`] numbers, one after the other.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead {
+    /// The first number.
+    pub(super) start: *const f32,
+    /// Numbers for each row of the panel; zero for none.
+    pub(super) step: usize,
+}
 
 /// `target (+)= left · panel` for `R` rows and `V` vectors of columns.
 ///
@@ -32,20 +38,31 @@ const AHEAD: usize = 512;
 /// `left` is readable for `R` rows of `k`, `panel` for `k` rows of [`Simd::PANEL`] numbers, `target` writable for `R` rows of its
 /// columns, which are at most `V` vectors.
 #[inline(always)]
-unsafe fn tile<S: Simd, const R: usize, const V: usize>(simd: S, left: Left, panel: *const f32, k: usize, target: Target) {
+unsafe fn tile<S: Simd, const R: usize, const V: usize>(
+    simd: S,
+    left: Left,
+    panel: *const f32,
+    k: usize,
+    ahead: Ahead,
+    target: Target,
+) {
     let mut sums = [[simd.splat(0.0); V]; R];
     let mut a = left.start;
     let mut b = panel;
+    let mut next = ahead.start;
+    let wide = ahead.step > 16;
     for _ in 0..k {
         // SAFETY: row `k` of panel and left operand, as the caller vouches; a prefetch may go anywhere.
         unsafe {
             let mut right = [simd.splat(0.0); V];
             for (v, right) in right.iter_mut().enumerate() {
                 *right = simd.load(b.add(v * S::LANES));
-                if v * S::LANES % 16 == 0 {
-                    simd.prefetch(b.wrapping_add(AHEAD + v * S::LANES));
-                }
             }
+            simd.prefetch(next);
+            if wide {
+                simd.prefetch(next.wrapping_add(16));
+            }
+            next = next.wrapping_add(ahead.step);
             for (row, sums) in sums.iter_mut().enumerate() {
                 let left = simd.splat(*a.add(row * left.row_stride));
                 for (sum, &right) in sums.iter_mut().zip(&right) {
@@ -77,21 +94,21 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(simd: S, left: Left, pan
 /// Calls [`tile`] for numbers of rows and vectors known only at run time, up to a number of rows known to the compiler.
 /// `$left` may use `$r`, the number of rows.
 macro_rules! tile_of {
-    ($simd:ident: $s:ident, $rows:expr, $max:expr, |$r:ident| $left:expr, $panel:expr, $k:expr, $target:expr) => {
+    ($simd:ident: $s:ident, $rows:expr, $max:expr, |$r:ident| $left:expr, $panel:expr, $k:expr, $ahead:expr, $target:expr) => {
         if $s::PANEL_VECTORS == 4 {
-            tile_of!(@rows $simd: $s, $rows, $max, |$r| $left, $panel, $k, $target, 4, (1 2 3 4 5 6))
+            tile_of!(@rows $simd: $s, $rows, $max, |$r| $left, $panel, $k, $ahead, $target, 4, (1 2 3 4 5 6))
         } else if $target.columns > $s::LANES {
-            tile_of!(@rows $simd: $s, $rows, $max, |$r| $left, $panel, $k, $target, 2, (1 2 3 4 5 6 7 8 9 10 11 12 13 14))
+            tile_of!(@rows $simd: $s, $rows, $max, |$r| $left, $panel, $k, $ahead, $target, 2, (1 2 3 4 5 6 7 8 9 10 11 12 13 14))
         } else {
-            tile_of!(@rows $simd: $s, $rows, $max, |$r| $left, $panel, $k, $target, 1, (1 2 3 4 5 6 7 8 9 10 11 12 13 14))
+            tile_of!(@rows $simd: $s, $rows, $max, |$r| $left, $panel, $k, $ahead, $target, 1, (1 2 3 4 5 6 7 8 9 10 11 12 13 14))
         }
     };
-    (@rows $simd:ident: $s:ident, $rows:expr, $max:expr, |$r:ident| $left:expr, $panel:expr, $k:expr, $target:expr, $v:literal,
+    (@rows $simd:ident: $s:ident, $rows:expr, $max:expr, |$r:ident| $left:expr, $panel:expr, $k:expr, $ahead:expr, $target:expr, $v:literal,
      ($($n:literal)*)) => {
         match $rows {
             $($n if $n <= $max => {
                 let $r: usize = $n;
-                tile::<$s, $n, $v>($simd, $left, $panel, $k, $target);
+                tile::<$s, $n, $v>($simd, $left, $panel, $k, $ahead, $target);
             })*
             rows => unreachable!("a tile of {rows} rows"),
         }
@@ -110,10 +127,11 @@ pub(super) unsafe fn rows_in_place<S: Simd>(
     stride: usize,
     panel: *const f32,
     k: usize,
+    ahead: Ahead,
     target: Target,
 ) {
     // SAFETY: the caller vouches for all three operands.
-    unsafe { tile_of!(simd: S, rows, S::ROW_TILE, |_r| Left { start: a, row_stride: stride, step: 1 }, panel, k, target) }
+    unsafe { tile_of!(simd: S, rows, S::ROW_TILE, |_r| Left { start: a, row_stride: stride, step: 1 }, panel, k, ahead, target) }
 }
 
 /// `target (+)= aᵀ · panel` for up to [`Simd::TILE_ROWS`] columns of `a`, packed side by side.
@@ -121,7 +139,15 @@ pub(super) unsafe fn rows_in_place<S: Simd>(
 /// # Safety
 /// `a` is readable for `k` times `rows` numbers, `panel` for `k` rows of [`Simd::PANEL`] numbers, `target` writable.
 #[inline(always)]
-pub(super) unsafe fn rows_packed<S: Simd>(simd: S, rows: usize, a: *const f32, panel: *const f32, k: usize, target: Target) {
+pub(super) unsafe fn rows_packed<S: Simd>(
+    simd: S,
+    rows: usize,
+    a: *const f32,
+    panel: *const f32,
+    k: usize,
+    ahead: Ahead,
+    target: Target,
+) {
     // SAFETY: the caller vouches for all three operands.
-    unsafe { tile_of!(simd: S, rows, S::TILE_ROWS, |r| Left { start: a, row_stride: 1, step: r }, panel, k, target) }
+    unsafe { tile_of!(simd: S, rows, S::TILE_ROWS, |r| Left { start: a, row_stride: 1, step: r }, panel, k, ahead, target) }
 }

@@ -13,6 +13,7 @@ mod panels;
 mod transposed;
 
 pub use pack::{GROUP, Group, Panels, Source, contiguous_groups};
+pub(crate) use pack::{pad, unit_groups};
 pub use panels::product;
 pub(crate) use panels::tile;
 pub use transposed::{Scratch, transposed_product};

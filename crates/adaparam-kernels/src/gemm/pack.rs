@@ -21,6 +21,27 @@ pub fn contiguous_groups(columns: usize) -> Vec<Group> {
     (0..columns).step_by(GROUP).map(|start| Group { start, count: GROUP.min(columns - start) }).collect()
 }
 
+/// Blocks of units: how the columns of a matrix for `hidden` units with several parts of `4 · hidden` columns are grouped, so
+/// that all columns of a block lie side by side.
+pub(crate) fn unit_groups(hidden: usize, parts: &[usize], gates: usize) -> Vec<Group> {
+    let mut groups = Vec::new();
+    for first in (0..hidden).step_by(GROUP) {
+        let count = GROUP.min(hidden - first);
+        for &start in parts {
+            groups.extend((0..gates).map(|gate| Group { start: start + gate * hidden + first, count }));
+        }
+        pad(&mut groups);
+    }
+    groups
+}
+
+/// Fills up with empty groups so that what follows starts a new panel on every instruction set.
+pub(crate) fn pad(groups: &mut Vec<Group>) {
+    if groups.len() % 2 == 1 {
+        groups.push(Group { start: 0, count: 0 });
+    }
+}
+
 /// A matrix `[rows, columns]` to pack.
 #[derive(Clone, Copy)]
 pub enum Source<'a> {

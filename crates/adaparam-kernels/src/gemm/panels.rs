@@ -1,6 +1,6 @@
 //! Few rows times packed panels.
 
-use super::micro::{Target, rows_in_place};
+use super::micro::{Ahead, Target, rows_in_place};
 use super::pack::Panels;
 use crate::Engine;
 use crate::grid::{Reads, Writes};
@@ -10,6 +10,8 @@ use std::ops::Range;
 
 /// Rows of a panel that stay in the first cache level while all blocks of rows pass over them.
 const K_BLOCK: usize = 128;
+/// How far ahead of its use a panel is requested, in rows.
+const AHEAD: usize = 1024;
 
 /// `target (+)= a · panel` for any number of rows of `a`, which are `stride` apart.
 ///
@@ -49,8 +51,12 @@ impl Kernel for PanelProduct<'_> {
                         ..target
                     };
                     let a = a.add(first * stride + from);
+                    let chunk = panel.as_ptr().add(from * S::PANEL);
+                    // All blocks together request the next chunk, evenly: memory is busy all the time.
+                    let step = S::PANEL / blocks;
+                    let ahead = Ahead { start: chunk.wrapping_add(AHEAD * S::PANEL + block * len * step), step };
                     if count > 0 {
-                        rows_in_place(simd, count, a, stride, panel.as_ptr().add(from * S::PANEL), len, target);
+                        rows_in_place(simd, count, a, stride, chunk, len, ahead, target);
                     }
                 }
             }

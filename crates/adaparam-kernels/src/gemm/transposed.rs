@@ -1,7 +1,8 @@
 //! Products over the rows of a whole window: gradients of weights.
 
-use super::micro::{Target, rows_packed};
+use super::micro::{Ahead, Target, rows_packed};
 use crate::Engine;
+use crate::grid::{Reads, Writes, load, store, vectors};
 use crate::memory::Buffer;
 use crate::simd::{Kernel, Path, Simd};
 use crate::threads::Parts;
@@ -96,9 +97,8 @@ impl Product<'_> {
         let parts = Parts::new(&mut scratch.shared);
         engine.pool().run(shared_strips, |strip, _| {
             // SAFETY: each task packs its own strip.
-            pack_strip(shared, k, strip * shared_width, shared_width, unsafe {
-                parts.get(strip * shared_len..(strip + 1) * shared_len)
-            });
+            let to = unsafe { parts.get(strip * shared_len..(strip + 1) * shared_len) };
+            pack_strip(self.path, shared, k, strip * shared_width, shared_width, !share_a, to);
         });
         let packed = &scratch.shared;
 
@@ -115,7 +115,7 @@ impl Product<'_> {
             let strips = per_task.min(own_strips - first);
             for strip in 0..strips {
                 let to = &mut block[strip * own_len..(strip + 1) * own_len];
-                pack_strip(own, k, (first + strip) * own_width, own_width, to);
+                pack_strip(self.path, own, k, (first + strip) * own_width, own_width, share_a, to);
             }
             for one in 0..shared_strips {
                 let one_packed = &packed[one * shared_len..(one + 1) * shared_len];
@@ -141,12 +141,35 @@ impl Product<'_> {
 
 /// Packs `width` columns from `first` on side by side. The strip of a left operand is only as wide as columns are left, that of a
 /// right operand is filled up with zeros; both follow from what a tile reads.
-fn pack_strip(matrix: Matrix<'_>, k: usize, first: usize, width: usize, to: &mut [f32]) {
+fn pack_strip(path: Path, matrix: Matrix<'_>, k: usize, first: usize, width: usize, right: bool, to: &mut [f32]) {
     let count = width.min(matrix.columns - first);
-    let packed_width = if width % super::GROUP == 0 { width } else { count };
-    for (row, to) in to.chunks_exact_mut(packed_width).enumerate().take(k) {
-        to[..count].copy_from_slice(&matrix.data[row * matrix.stride + first..][..count]);
-        to[count..].fill(0.0);
+    let packed = if right { width } else { count };
+    let from = Reads::new(matrix.data, first, matrix.stride, k, count);
+    let to = Parts::new(&mut to[..k * packed]);
+    path.run(PackStrip { rows: k, count, from, to: Writes::new(&to, 0, packed, k, packed), packed });
+}
+
+/// Copies `count` columns and fills up with zeros to `packed`.
+struct PackStrip {
+    rows: usize,
+    count: usize,
+    from: Reads,
+    to: Writes,
+    packed: usize,
+}
+
+impl Kernel for PackStrip {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for row in 0..self.rows {
+            for (v, n) in vectors(simd, self.packed) {
+                let from = self.from.at(row, v);
+                let present = self.count.saturating_sub(v).min(n);
+                // SAFETY: the rows have that many columns, and the strip belongs to the caller.
+                unsafe { store(simd, self.to.at(row, v), load(simd, from, present), n) };
+            }
+        }
     }
 }
 
@@ -164,6 +187,10 @@ impl Kernel for Tile<'_> {
     fn run<S: Simd>(self, simd: S) {
         debug_assert!(self.left.len() >= self.k * self.rows && self.right.len() >= self.k * S::PANEL);
         // SAFETY: the strips hold `k` rows, the caller checked the target.
-        unsafe { rows_packed(simd, self.rows, self.left.as_ptr(), self.right.as_ptr(), self.k, self.target) }
+        unsafe {
+            let right = self.right.as_ptr();
+            let ahead = Ahead { start: right.wrapping_add(512), step: S::PANEL };
+            rows_packed(simd, self.rows, self.left.as_ptr(), right, self.k, ahead, self.target);
+        }
     }
 }

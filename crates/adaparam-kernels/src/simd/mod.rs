@@ -82,7 +82,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn sum(self, a: Self::F) -> f32;
     /// Largest lane; lanes with NaN may be ignored.
     fn largest(self, a: Self::F) -> f32;
-    /// Hints that the cache line at `at` will be read soon. Any address is allowed.
+    /// Asks for the cache line at `at` to be brought into the second cache level. Any address is allowed.
     fn prefetch(self, at: *const f32);
 }
 

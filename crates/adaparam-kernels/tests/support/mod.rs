@@ -1,6 +1,8 @@
 //! What several test files share: paths of the processor, comparison of numbers, and owned weights of a stack.
 #![allow(dead_code)]
 
+pub mod alstm;
+
 use adaparam_kernels::alstm::{Latent, LayerGradients, LayerMasks, LayerWeights, Shape};
 use adaparam_kernels::simd::Path;
 
