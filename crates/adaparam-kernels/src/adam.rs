@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Numbers of a task. Sums of squares are taken over a task first, so this is part of the result.
 const TASK: usize = 1 << 15;
 
-/// Settings. The update is PyTorch's: L2 is added to the clipped gradient, moments are corrected for their start at zero.
+/// Settings. The update is that of `PyTorch`: L2 is added to the clipped gradient, moments are corrected for their start at zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adam {
     /// Step size.
@@ -56,7 +56,11 @@ pub fn norm(engine: &Engine, gradients: &[&[f32]]) -> f64 {
 fn tasks(lengths: impl Iterator<Item = usize>) -> Vec<(usize, Range<usize>)> {
     lengths
         .enumerate()
-        .flat_map(|(tensor, len)| (0..len).step_by(TASK).map(move |start| (tensor, start..len.min(start + TASK))))
+        .flat_map(|(tensor, len)| {
+            (0..len)
+                .step_by(TASK)
+                .map(move |start| (tensor, start..len.min(start + TASK)))
+        })
         .collect()
 }
 
@@ -72,20 +76,36 @@ impl Adam {
             let len = parameter.value.len();
             assert_eq!(parameter.gradient.len(), len, "length of a gradient");
             assert_eq!(parameter.second.len(), len, "length of a second moment");
-            assert_eq!(parameter.first.len(), if self.beta1 == 0.0 { 0 } else { len }, "length of a first moment");
+            assert_eq!(
+                parameter.first.len(),
+                if self.beta1 == 0.0 { 0 } else { len },
+                "length of a first moment"
+            );
         }
-        let gradients: Vec<&[f32]> = parameters.iter().map(|parameter| parameter.gradient).collect();
+        let gradients: Vec<&[f32]> = parameters
+            .iter()
+            .map(|parameter| parameter.gradient)
+            .collect();
         let norm = norm(engine, &gradients);
         if !norm.is_finite() {
             return norm;
         }
-        let clip = self.clip.map_or(1.0, |largest| (largest / (norm + 1e-6)).min(1.0));
+        let clip = self
+            .clip
+            .map_or(1.0, |largest| (largest / (norm + 1e-6)).min(1.0));
         let exponent = i32::try_from(step).unwrap_or(i32::MAX);
         let correction = |beta: f64| 1.0 - beta.powi(exponent);
         let tasks = tasks(parameters.iter().map(|parameter| parameter.value.len()));
         let shared: Vec<_> = parameters
             .iter_mut()
-            .map(|p| (Parts::new(p.value), p.gradient, Parts::new(p.first), Parts::new(p.second)))
+            .map(|p| {
+                (
+                    Parts::new(p.value),
+                    p.gradient,
+                    Parts::new(p.first),
+                    Parts::new(p.second),
+                )
+            })
             .collect();
         engine.pool().run(tasks.len(), |task, _| {
             let (tensor, range) = tasks[task].clone();
@@ -99,7 +119,11 @@ impl Adam {
                     root: (1.0 / correction(self.beta2).sqrt()) as f32,
                     value: value.get(range.clone()),
                     gradient: &gradient[range.clone()],
-                    first: if self.beta1 == 0.0 { None } else { Some(first.get(range.clone())) },
+                    first: if self.beta1 == 0.0 {
+                        None
+                    } else {
+                        Some(first.get(range.clone()))
+                    },
                     second: second.get(range),
                 });
             }
@@ -149,10 +173,25 @@ impl Kernel for Update<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { adam, clip, rate, root, value, gradient, first, second } = self;
+        let Self {
+            adam,
+            clip,
+            rate,
+            root,
+            value,
+            gradient,
+            first,
+            second,
+        } = self;
         let (l2, epsilon) = (simd.splat(adam.l2 as f32), simd.splat(adam.epsilon as f32));
-        let (beta1, gamma1) = (simd.splat(adam.beta1 as f32), simd.splat((1.0 - adam.beta1) as f32));
-        let (beta2, gamma2) = (simd.splat(adam.beta2 as f32), simd.splat((1.0 - adam.beta2) as f32));
+        let (beta1, gamma1) = (
+            simd.splat(adam.beta1 as f32),
+            simd.splat((1.0 - adam.beta1) as f32),
+        );
+        let (beta2, gamma2) = (
+            simd.splat(adam.beta2 as f32),
+            simd.splat((1.0 - adam.beta2) as f32),
+        );
         let (value, second) = (value.as_mut_ptr(), second.as_mut_ptr());
         let first = first.map(<[f32]>::as_mut_ptr);
         for (v, n) in vectors(simd, gradient.len()) {
@@ -174,7 +213,12 @@ impl Kernel for Update<'_> {
                 let s = simd.mul_add(beta2, s, simd.mul(gamma2, simd.mul(g, g)));
                 store(simd, second.add(v), s, n);
                 let scale = simd.mul_add(simd.sqrt(s), simd.splat(root), epsilon);
-                store(simd, value.add(v), simd.neg_mul_add(simd.splat(rate), simd.div(m, scale), p), n);
+                store(
+                    simd,
+                    value.add(v),
+                    simd.neg_mul_add(simd.splat(rate), simd.div(m, scale), p),
+                    n,
+                );
             }
         }
     }

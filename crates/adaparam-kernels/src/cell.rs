@@ -14,7 +14,12 @@ pub(crate) const GATES: usize = 4 * GROUP;
 /// Gates and new cell value from the pre-activations `u`, and the new hidden value before dropout. Paper eq. (4).
 #[inline(always)]
 fn step<S: Simd>(simd: S, u: [S::F; 4], c_before: S::F) -> ([S::F; 4], S::F, S::F) {
-    let gates = [sigmoid(simd, u[0]), sigmoid(simd, u[1]), tanh(simd, u[2]), sigmoid(simd, u[3])];
+    let gates = [
+        sigmoid(simd, u[0]),
+        sigmoid(simd, u[1]),
+        tanh(simd, u[2]),
+        sigmoid(simd, u[3]),
+    ];
     let [i, f, z, o] = gates;
     let c = simd.mul_add(f, c_before, simd.mul(i, z));
     (gates, c, simd.mul(o, tanh(simd, c)))
@@ -34,7 +39,14 @@ pub(crate) fn tanh_slope<S: Simd>(simd: S, t: S::F) -> S::F {
 
 /// Gradients of the pre-activations and of the cell value before, from those of the hidden and the cell value.
 #[inline(always)]
-fn step_gradient<S: Simd>(simd: S, [i, f, z, o]: [S::F; 4], c_before: S::F, c: S::F, dh: S::F, dc: S::F) -> ([S::F; 4], S::F) {
+fn step_gradient<S: Simd>(
+    simd: S,
+    [i, f, z, o]: [S::F; 4],
+    c_before: S::F,
+    c: S::F,
+    dh: S::F,
+    dc: S::F,
+) -> ([S::F; 4], S::F) {
     let t = tanh(simd, c);
     let dc = simd.mul_add(simd.mul(dh, o), tanh_slope(simd, t), dc);
     let du = [
@@ -74,7 +86,15 @@ pub(crate) struct Kept {
 /// # Safety
 /// The rectangles cover the block, and nobody else uses those that are written.
 #[inline(always)]
-unsafe fn finish<S: Simd>(simd: S, block: &Block, kept: &Kept, u: [S::F; 4], row: usize, v: usize, n: usize) {
+unsafe fn finish<S: Simd>(
+    simd: S,
+    block: &Block,
+    kept: &Kept,
+    u: [S::F; 4],
+    row: usize,
+    v: usize,
+    n: usize,
+) {
     // SAFETY: the caller vouches for the rectangles.
     unsafe {
         let (gates, c, h) = step(simd, u, load(simd, kept.c_before.at(row, v), n));
@@ -108,7 +128,13 @@ impl Kernel for PlainCell {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { block, kept, tile, input, biases } = self;
+        let Self {
+            block,
+            kept,
+            tile,
+            input,
+            biases,
+        } = self;
         for row in 0..block.rows {
             for (v, n) in vectors(simd, block.units) {
                 let mut u = [simd.splat(0.0); 4];
@@ -117,12 +143,11 @@ impl Kernel for PlainCell {
                     unsafe {
                         *u = simd.load(tile.at(row, gate * GROUP + v));
                         if let Some(input) = input {
-                            *u = simd.add(*u, load(simd, input.at(row, gate * block.hidden + v), n));
+                            *u =
+                                simd.add(*u, load(simd, input.at(row, gate * block.hidden + v), n));
                         }
-                        for bias in &biases {
-                            if let Some(bias) = bias {
-                                *u = simd.add(*u, load(simd, bias.at(0, gate * block.hidden + v), n));
-                            }
+                        for bias in biases.iter().flatten() {
+                            *u = simd.add(*u, load(simd, bias.at(0, gate * block.hidden + v), n));
                         }
                     }
                 }
@@ -159,7 +184,15 @@ impl Kernel for AdaptiveCell {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { block, kept, tiles, policy, kept_policy, kept_products, bias } = self;
+        let Self {
+            block,
+            kept,
+            tiles,
+            policy,
+            kept_policy,
+            kept_products,
+            bias,
+        } = self;
         for row in 0..block.rows {
             for (v, n) in vectors(simd, block.units) {
                 let mut u = [simd.splat(0.0); 4];
@@ -167,9 +200,17 @@ impl Kernel for AdaptiveCell {
                     let (at, column) = (gate * GROUP + v, gate * block.hidden + v);
                     // SAFETY: the rectangles cover the block, which belongs to this task; tiles are padded to whole groups.
                     unsafe {
-                        let products = [simd.load(tiles[0].at(row, at)), simd.load(tiles[1].at(row, at))];
-                        *u = if let (Some(pi), Some(kept_pi), Some(kept)) = (policy.products, kept_policy.products, kept_products) {
-                            let pi = [tanh(simd, simd.load(pi[0].at(row, at))), tanh(simd, simd.load(pi[1].at(row, at)))];
+                        let products = [
+                            simd.load(tiles[0].at(row, at)),
+                            simd.load(tiles[1].at(row, at)),
+                        ];
+                        *u = if let (Some(pi), Some(kept_pi), Some(kept)) =
+                            (policy.products, kept_policy.products, kept_products)
+                        {
+                            let pi = [
+                                tanh(simd, simd.load(pi[0].at(row, at))),
+                                tanh(simd, simd.load(pi[1].at(row, at))),
+                            ];
                             for j in 0..2 {
                                 store(simd, kept_pi[j].at(row, column), pi[j], n);
                                 store(simd, kept[j].at(row, column), products[j], n);
@@ -178,7 +219,9 @@ impl Kernel for AdaptiveCell {
                         } else {
                             simd.add(products[0], products[1])
                         };
-                        if let (Some(pi), Some(kept), Some(bias)) = (policy.bias, kept_policy.bias, bias) {
+                        if let (Some(pi), Some(kept), Some(bias)) =
+                            (policy.bias, kept_policy.bias, bias)
+                        {
                             let pi = tanh(simd, simd.load(pi.at(row, at)));
                             store(simd, kept.at(row, column), pi, n);
                             *u = simd.mul_add(pi, load(simd, bias.at(0, column), n), *u);
@@ -211,7 +254,14 @@ pub(crate) struct Gradients {
 /// # Safety
 /// The rectangles cover the block, and nobody else uses those that are written.
 #[inline(always)]
-unsafe fn gradient<S: Simd>(simd: S, block: &Block, g: &Gradients, row: usize, v: usize, n: usize) -> [S::F; 4] {
+unsafe fn gradient<S: Simd>(
+    simd: S,
+    block: &Block,
+    g: &Gradients,
+    row: usize,
+    v: usize,
+    n: usize,
+) -> [S::F; 4] {
     // SAFETY: the caller vouches for the rectangles.
     unsafe {
         let mut dh = load(simd, g.dh.at(row, v), n);
@@ -253,7 +303,12 @@ impl Kernel for PlainCellGradient {
                 unsafe {
                     let du = gradient(simd, &block, &gradients, row, v, n);
                     for (gate, &du) in du.iter().enumerate() {
-                        store(simd, gradients.gates.at(row, gate * block.hidden + v), du, n);
+                        store(
+                            simd,
+                            gradients.gates.at(row, gate * block.hidden + v),
+                            du,
+                            n,
+                        );
                     }
                 }
             }
@@ -279,7 +334,14 @@ impl Kernel for AdaptiveCellGradient {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { block, gradients, policy, products, bias, d_bias } = self;
+        let Self {
+            block,
+            gradients,
+            policy,
+            products,
+            bias,
+            d_bias,
+        } = self;
         for (v, n) in vectors(simd, block.units) {
             let mut d_bias_sums = [simd.splat(0.0); 4];
             for row in 0..block.rows {

@@ -32,13 +32,23 @@ impl Lookup<'_> {
         let len = output.len();
         let output = Parts::new(output);
         let per_task = (1_usize << 14).div_ceil(width);
-        engine.pool().run(self.words.len().div_ceil(per_task), |task, _| {
-            for index in task * per_task..self.words.len().min((task + 1) * per_task) {
-                let to = Writes::new(&output, (index * width).min(len), width, 1, width);
-                let from = Reads::new(embedding, self.words[index] as usize * width, width, 1, width);
-                engine.path().run(self.row(index, from, to, 0, width, false));
-            }
-        });
+        engine
+            .pool()
+            .run(self.words.len().div_ceil(per_task), |task, _| {
+                for index in task * per_task..self.words.len().min((task + 1) * per_task) {
+                    let to = Writes::new(&output, (index * width).min(len), width, 1, width);
+                    let from = Reads::new(
+                        embedding,
+                        self.words[index] as usize * width,
+                        width,
+                        1,
+                        width,
+                    );
+                    engine
+                        .path()
+                        .run(self.row(index, from, to, 0, width, false));
+                }
+            });
     }
 
     /// Adds the gradient of the output to that of the embedding.
@@ -57,30 +67,61 @@ impl Lookup<'_> {
             for (index, &word) in self.words.iter().enumerate() {
                 let to = Writes::new(&d_embedding, word as usize * width + first, width, 1, count);
                 let from = Reads::new(d_output, index * width + first, width, 1, count);
-                engine.path().run(self.row(index, from, to, first, count, true));
+                engine
+                    .path()
+                    .run(self.row(index, from, to, first, count, true));
             }
         });
     }
 
-    fn row(&self, index: usize, from: Reads, to: Writes, first: usize, columns: usize, add: bool) -> Scale {
+    fn row(
+        &self,
+        index: usize,
+        from: Reads,
+        to: Writes,
+        first: usize,
+        columns: usize,
+        add: bool,
+    ) -> Scale {
         let row = index % self.batch * self.width;
         Scale {
             columns,
             from,
-            factor: self.word_mask.map_or(1.0, |mask| mask[self.words[index] as usize]),
-            mask: self.mask.map(|mask| Reads::new(mask, row + first, 0, 1, columns)),
+            factor: self
+                .word_mask
+                .map_or(1.0, |mask| mask[self.words[index] as usize]),
+            mask: self
+                .mask
+                .map(|mask| Reads::new(mask, row + first, 0, 1, columns)),
             to,
             add,
         }
     }
 
     fn check(&self, embedding: usize, output: usize) {
-        assert_eq!(output, self.words.len() * self.width, "length of the embedded words");
-        assert!(self.batch > 0 && self.width > 0 && self.words.len() % self.batch == 0, "words are whole steps");
+        assert_eq!(
+            output,
+            self.words.len() * self.width,
+            "length of the embedded words"
+        );
+        assert!(
+            self.batch > 0 && self.width > 0 && self.words.len().is_multiple_of(self.batch),
+            "words are whole steps"
+        );
         let vocabulary = embedding / self.width;
-        assert!(self.words.iter().all(|&word| (word as usize) < vocabulary), "a word is not in the vocabulary");
-        assert!(self.word_mask.is_none_or(|mask| mask.len() == vocabulary), "length of the word mask");
-        assert!(self.mask.is_none_or(|mask| mask.len() == self.batch * self.width), "length of the embedding mask");
+        assert!(
+            self.words.iter().all(|&word| (word as usize) < vocabulary),
+            "a word is not in the vocabulary"
+        );
+        assert!(
+            self.word_mask.is_none_or(|mask| mask.len() == vocabulary),
+            "length of the word mask"
+        );
+        assert!(
+            self.mask
+                .is_none_or(|mask| mask.len() == self.batch * self.width),
+            "length of the embedding mask"
+        );
     }
 }
 
@@ -107,7 +148,16 @@ impl Kernel for Scale {
                     x = simd.mul(x, load(simd, mask.at(0, v), n));
                 }
                 let to = self.to.at(0, v);
-                store(simd, to, if self.add { simd.add(load(simd, to, n), x) } else { x }, n);
+                store(
+                    simd,
+                    to,
+                    if self.add {
+                        simd.add(load(simd, to, n), x)
+                    } else {
+                        x
+                    },
+                    n,
+                );
             }
         }
     }
@@ -118,13 +168,23 @@ impl Kernel for Scale {
 /// # Panics
 /// If `values` are not whole steps.
 pub fn apply_mask(engine: &Engine, values: &mut [f32], mask: &[f32]) {
-    assert!(!mask.is_empty() && values.len() % mask.len() == 0, "values are whole steps");
+    assert!(
+        !mask.is_empty() && values.len().is_multiple_of(mask.len()),
+        "values are whole steps"
+    );
     let len = mask.len();
     let steps = values.len() / len;
     let values = Parts::new(values);
     engine.pool().run(steps, |step, _| {
         let to = Writes::new(&values, step * len, len, 1, len);
         let mask = Some(Reads::new(mask, 0, len, 1, len));
-        engine.path().run(Scale { columns: len, from: to.reads(), factor: 1.0, mask, to, add: false });
+        engine.path().run(Scale {
+            columns: len,
+            from: to.reads(),
+            factor: 1.0,
+            mask,
+            to,
+            add: false,
+        });
     });
 }

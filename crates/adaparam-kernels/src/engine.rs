@@ -17,7 +17,10 @@ impl Engine {
 
     /// An engine on a chosen instruction set.
     pub fn with_path(threads: usize, path: Path) -> Self {
-        Self { pool: Pool::new(threads), path }
+        Self {
+            pool: Pool::new(threads),
+            path,
+        }
     }
 
     /// Its threads.

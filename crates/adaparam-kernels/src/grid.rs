@@ -31,9 +31,18 @@ impl Reads {
 
     /// `rows` rows of `columns` numbers, the first at `first`, `stride` apart.
     #[inline(always)]
-    pub(crate) fn new(slice: &[f32], first: usize, stride: usize, rows: usize, columns: usize) -> Self {
+    pub(crate) fn new(
+        slice: &[f32],
+        first: usize,
+        stride: usize,
+        rows: usize,
+        columns: usize,
+    ) -> Self {
         check(slice.len(), first, stride, rows, columns);
-        Self { start: slice.as_ptr().wrapping_add(first), stride }
+        Self {
+            start: slice.as_ptr().wrapping_add(first),
+            stride,
+        }
     }
 
     #[inline(always)]
@@ -51,9 +60,22 @@ impl Writes {
 
     /// As [`Reads::new`], of a slice that tasks share. Creating it touches nothing; using it needs the rectangle for oneself.
     #[inline(always)]
-    pub(crate) fn new(parts: &Parts<'_, f32>, first: usize, stride: usize, rows: usize, columns: usize) -> Self {
-        let last = if rows == 0 { first } else { first + (rows - 1) * stride + columns };
-        Self { start: parts.get_raw(first..last), stride }
+    pub(crate) fn new(
+        parts: &Parts<'_, f32>,
+        first: usize,
+        stride: usize,
+        rows: usize,
+        columns: usize,
+    ) -> Self {
+        let range = if rows == 0 {
+            0..0
+        } else {
+            first..first + (rows - 1) * stride + columns
+        };
+        Self {
+            start: parts.get_raw(range),
+            stride,
+        }
     }
 
     #[inline(always)]
@@ -61,16 +83,35 @@ impl Writes {
         self.start.wrapping_add(row * self.stride + column)
     }
 
+    /// The rectangle without its first columns.
+    #[inline(always)]
+    pub(crate) fn columns_from(self, first: usize) -> Self {
+        Self {
+            start: self.start.wrapping_add(first),
+            ..self
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn reads(self) -> Reads {
-        Reads { start: self.start, stride: self.stride }
+        Reads {
+            start: self.start,
+            stride: self.stride,
+        }
     }
 }
 
 #[inline(always)]
 fn check(len: usize, first: usize, stride: usize, rows: usize, columns: usize) {
-    let last = if rows == 0 { first } else { first + (rows - 1) * stride + columns };
-    assert!(last <= len, "{rows} rows of {columns} from {first} on, {stride} apart, in a slice of {len}");
+    let last = if rows == 0 {
+        0
+    } else {
+        first + (rows - 1) * stride + columns
+    };
+    assert!(
+        last <= len,
+        "{rows} rows of {columns} from {first} on, {stride} apart, in a slice of {len}"
+    );
 }
 
 /// Loads `n` numbers, mostly a whole vector.
@@ -80,7 +121,13 @@ fn check(len: usize, first: usize, stride: usize, rows: usize, columns: usize) {
 #[inline(always)]
 pub(crate) unsafe fn load<S: Simd>(simd: S, from: *const f32, n: usize) -> S::F {
     // SAFETY: the caller vouches for `n` numbers.
-    unsafe { if n == S::LANES { simd.load(from) } else { simd.load_first(from, n) } }
+    unsafe {
+        if n == S::LANES {
+            simd.load(from)
+        } else {
+            simd.load_first(from, n)
+        }
+    }
 }
 
 /// Stores `n` numbers, mostly a whole vector.
@@ -90,7 +137,13 @@ pub(crate) unsafe fn load<S: Simd>(simd: S, from: *const f32, n: usize) -> S::F 
 #[inline(always)]
 pub(crate) unsafe fn store<S: Simd>(simd: S, to: *mut f32, x: S::F, n: usize) {
     // SAFETY: the caller vouches for `n` numbers.
-    unsafe { if n == S::LANES { simd.store(to, x) } else { simd.store_first(to, x, n) } }
+    unsafe {
+        if n == S::LANES {
+            simd.store(to, x);
+        } else {
+            simd.store_first(to, x, n);
+        }
+    }
 }
 
 /// The vectors of `count` numbers: where each starts, and how many numbers it holds.
@@ -99,7 +152,11 @@ pub(crate) unsafe fn store<S: Simd>(simd: S, to: *mut f32, x: S::F, n: usize) {
 /// compiler happens to inline them.
 #[inline(always)]
 pub(crate) fn vectors<S: Simd>(_: S, count: usize) -> Vectors {
-    Vectors { first: 0, count, lanes: S::LANES }
+    Vectors {
+        first: 0,
+        count,
+        lanes: S::LANES,
+    }
 }
 
 pub(crate) struct Vectors {

@@ -24,7 +24,10 @@ enum Owner {
     Nobody,
     Allocator(Layout),
     #[cfg(target_os = "linux")]
-    Mapping { start: *mut libc::c_void, bytes: usize },
+    Mapping {
+        start: *mut libc::c_void,
+        bytes: usize,
+    },
 }
 
 // SAFETY: a buffer owns its memory like a `Vec<f32>`.
@@ -36,7 +39,11 @@ impl Buffer {
     /// A buffer of `len` zeros.
     pub fn new(len: usize) -> Self {
         if len == 0 {
-            return Self { start: NonNull::dangling(), len, owner: Owner::Nobody };
+            return Self {
+                start: NonNull::dangling(),
+                len,
+                owner: Owner::Nobody,
+            };
         }
         #[cfg(target_os = "linux")]
         if len * 4 >= LARGE
@@ -48,7 +55,11 @@ impl Buffer {
         // SAFETY: the layout is not empty.
         let start = unsafe { alloc_zeroed(layout) };
         let start = NonNull::new(start.cast()).unwrap_or_else(|| handle_alloc_error(layout));
-        Self { start, len, owner: Owner::Allocator(layout) }
+        Self {
+            start,
+            len,
+            owner: Owner::Allocator(layout),
+        }
     }
 
     #[cfg(target_os = "linux")]
@@ -71,7 +82,11 @@ impl Buffer {
         // SAFETY: the range is the mapping just made; the advice does not change its content and may be refused.
         unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
         let aligned = start.wrapping_byte_add(start.align_offset(LARGE_PAGE));
-        Some(Self { start: NonNull::new(aligned.cast())?, len, owner: Owner::Mapping { start, bytes } })
+        Some(Self {
+            start: NonNull::new(aligned.cast())?,
+            len,
+            owner: Owner::Mapping { start, bytes },
+        })
     }
 
     /// Makes room for `len` numbers. The content is unspecified afterwards; the memory is kept if it is large enough.
@@ -148,7 +163,12 @@ mod tests {
     fn a_buffer_of_any_size_is_zero_aligned_and_writable() {
         for len in [0, 1, 15, 1000, 1 << 20, (1 << 20) + 1] {
             let mut buffer = Buffer::new(len);
-            assert_eq!(buffer.as_ptr().align_offset(if len == 0 { 1 } else { LINE }), 0);
+            assert_eq!(
+                buffer
+                    .as_ptr()
+                    .align_offset(if len == 0 { 1 } else { LINE }),
+                0
+            );
             assert!(buffer.iter().all(|&x| x.to_bits() == 0));
             buffer.fill(1.0);
             buffer.resize(len / 2);

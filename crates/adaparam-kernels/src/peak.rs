@@ -20,8 +20,12 @@ pub fn fma_once(engine: &Engine) -> f64 {
     let flop = AtomicU32::new(0);
     let tasks = engine.pool().threads() * TASKS;
     let start = Instant::now();
-    engine.pool().run(tasks, |_, _| flop.store(engine.path().run(Fma(ROUNDS)), Ordering::Relaxed));
-    f64::from(flop.load(Ordering::Relaxed)) * (ROUNDS * tasks) as f64 / start.elapsed().as_secs_f64() * 1e-9
+    engine.pool().run(tasks, |_, _| {
+        flop.store(engine.path().run(Fma(ROUNDS)), Ordering::Relaxed);
+    });
+    f64::from(flop.load(Ordering::Relaxed)) * (ROUNDS * tasks) as f64
+        / start.elapsed().as_secs_f64()
+        * 1e-9
 }
 
 /// Billions of bytes a second read from a buffer of `bytes` bytes by all threads of `engine`. The best of several runs.
@@ -36,7 +40,11 @@ pub fn memory_gbps(engine: &Engine, bytes: usize) -> f64 {
         let start = Instant::now();
         for _ in 0..passes {
             engine.pool().run(blocks, |block, _| {
-                black_box(engine.path().run(Sum(&buffer[block * BLOCK..(block + 1) * BLOCK])));
+                black_box(
+                    engine
+                        .path()
+                        .run(Sum(&buffer[block * BLOCK..(block + 1) * BLOCK])),
+                );
             });
         }
         best = best.max((passes * buffer.len() * 4) as f64 / start.elapsed().as_secs_f64() * 1e-9);
@@ -82,7 +90,9 @@ impl Kernel for Sum<'_> {
         for chunk in self.0.chunks_exact(8 * S::LANES) {
             for (lane, sum) in sums.iter_mut().enumerate() {
                 // SAFETY: the chunk holds eight vectors.
-                *sum = simd.add(*sum, unsafe { simd.load(chunk.as_ptr().add(lane * S::LANES)) });
+                *sum = simd.add(*sum, unsafe {
+                    simd.load(chunk.as_ptr().add(lane * S::LANES))
+                });
             }
         }
         let mut total = simd.splat(0.0);

@@ -17,7 +17,12 @@ pub(crate) fn sum_rows(engine: &Engine, matrix: &[f32], rows: usize, sums: &mut 
         let first = task * COLUMNS;
         let columns = COLUMNS.min(width - first);
         let matrix = Reads::new(matrix, first, width, rows, columns);
-        engine.path().run(SumRows { rows, columns, matrix, sums: Writes::new(&sums, first, 0, 1, columns) });
+        engine.path().run(SumRows {
+            rows,
+            columns,
+            matrix,
+            sums: Writes::new(&sums, first, 0, 1, columns),
+        });
     });
 }
 
@@ -37,7 +42,12 @@ impl Kernel for SumRows {
                 // SAFETY: the rectangles have these columns, and the sums belong to this task.
                 unsafe {
                     let to = self.sums.at(0, v);
-                    store(simd, to, simd.add(load(simd, to, n), load(simd, self.matrix.at(row, v), n)), n);
+                    store(
+                        simd,
+                        to,
+                        simd.add(load(simd, to, n), load(simd, self.matrix.at(row, v), n)),
+                        n,
+                    );
                 }
             }
         }

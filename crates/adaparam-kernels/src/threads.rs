@@ -48,7 +48,7 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 #[derive(Clone, Copy)]
-struct Job(*const (dyn Fn(usize, usize) + Sync));
+struct Job(&'static (dyn Fn(usize, usize) + Sync));
 
 /// The task numbers that one thread takes first. A cache line apart from its neighbours.
 #[repr(align(128))]
@@ -70,8 +70,18 @@ impl Pool {
         let shared = Arc::new(Shared {
             state: AtomicU64::new(0),
             job: UnsafeCell::new(None),
-            shares: (0..threads).map(|_| Share { next: AtomicUsize::new(0), end: AtomicUsize::new(0) }).collect(),
-            sleepers: (1..threads).map(|_| Sleeper { asleep: AtomicBool::new(false), thread: Mutex::new(None) }).collect(),
+            shares: (0..threads)
+                .map(|_| Share {
+                    next: AtomicUsize::new(0),
+                    end: AtomicUsize::new(0),
+                })
+                .collect(),
+            sleepers: (1..threads)
+                .map(|_| Sleeper {
+                    asleep: AtomicBool::new(false),
+                    thread: Mutex::new(None),
+                })
+                .collect(),
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
@@ -84,7 +94,11 @@ impl Pool {
                     .expect("the system starts a thread")
             })
             .collect();
-        Self { shared, workers, busy: Mutex::new(()) }
+        Self {
+            shared,
+            workers,
+            busy: Mutex::new(()),
+        }
     }
 
     /// Number of threads, the caller included.
@@ -108,18 +122,24 @@ impl Pool {
         let shared = &*self.shared;
         let threads = self.threads();
         for (worker, share) in shared.shares.iter().enumerate() {
-            share.next.store(tasks * worker / threads, Ordering::Relaxed);
-            share.end.store(tasks * (worker + 1) / threads, Ordering::Relaxed);
+            share
+                .next
+                .store(tasks * worker / threads, Ordering::Relaxed);
+            share
+                .end
+                .store(tasks * (worker + 1) / threads, Ordering::Relaxed);
         }
         let task: &(dyn Fn(usize, usize) + Sync + 'a) = &task;
-        // SAFETY: the job is closed with nobody inside, so nobody reads it. Its lifetime is forgotten, but `_close` does not let
-        // this call end, not even by a panic, before every worker has left the job.
-        unsafe {
-            *shared.job.get() = Some(Job(std::mem::transmute::<
-                *const (dyn Fn(usize, usize) + Sync + 'a),
-                *const (dyn Fn(usize, usize) + Sync + 'static),
-            >(std::ptr::from_ref(task))));
-        }
+        // SAFETY: the lifetime is forgotten, but `_close` does not let this call end, not even by a panic, before every worker has
+        // left the job.
+        let forgotten = unsafe {
+            std::mem::transmute::<
+                &(dyn Fn(usize, usize) + Sync + 'a),
+                &'static (dyn Fn(usize, usize) + Sync),
+            >(task)
+        };
+        // SAFETY: the job is closed with nobody inside, so nobody reads it.
+        unsafe { *shared.job.get() = Some(Job(forgotten)) };
         shared.state.fetch_add(JOB | OPEN, Ordering::SeqCst);
         let _close = Close(shared);
         shared.wake();
@@ -157,7 +177,7 @@ impl Drop for Close<'_> {
 /// Waits a moment; after many moments, lets other programs have the core.
 fn pause(looks: &mut u32) {
     *looks += 1;
-    if *looks % 4096 == 0 {
+    if looks.is_multiple_of(4096) {
         thread::yield_now();
     } else {
         std::hint::spin_loop();
@@ -181,18 +201,26 @@ impl Shared {
 
     fn serve(&self, worker: usize) {
         let sleeper = &self.sleepers[worker - 1];
-        *sleeper.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
+        *sleeper
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
         let mut last = 0;
         let mut looks = 0;
         while !self.stop.load(Ordering::Relaxed) {
             let state = self.state.load(Ordering::Acquire);
             let open = state & OPEN != 0 && state / JOB != last;
-            if open && self.state.compare_exchange(state, state + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            if open
+                && self
+                    .state
+                    .compare_exchange(state, state + 1, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+            {
                 last = state / JOB;
                 // SAFETY: this thread is inside an open job, so `job` was written before and stays until it leaves.
                 let result = unsafe {
                     let Job(task) = (*self.job.get()).expect("an open job has a task");
-                    catch_unwind(AssertUnwindSafe(|| self.work(worker, &*task)))
+                    catch_unwind(AssertUnwindSafe(|| self.work(worker, task)))
                 };
                 if result.is_err() {
                     self.panicked.store(true, Ordering::Relaxed);
@@ -217,7 +245,10 @@ impl Shared {
     fn wake(&self) {
         for sleeper in &self.sleepers {
             if sleeper.asleep.load(Ordering::SeqCst)
-                && let Some(thread) = &*sleeper.thread.lock().unwrap_or_else(PoisonError::into_inner)
+                && let Some(thread) = &*sleeper
+                    .thread
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
             {
                 thread.unpark();
             }
@@ -237,7 +268,11 @@ unsafe impl<T: Send> Sync for Parts<'_, T> {}
 
 impl<'a, T> Parts<'a, T> {
     pub(crate) fn new(slice: &'a mut [T]) -> Self {
-        Self { start: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
+        Self {
+            start: slice.as_mut_ptr(),
+            len: slice.len(),
+            slice: PhantomData,
+        }
     }
 
     /// The part at `range`.
@@ -247,7 +282,11 @@ impl<'a, T> Parts<'a, T> {
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn get(&self, range: Range<usize>) -> &mut [T] {
-        assert!(range.start <= range.end && range.end <= self.len, "part {range:?} of a slice of {}", self.len);
+        assert!(
+            range.start <= range.end && range.end <= self.len,
+            "part {range:?} of a slice of {}",
+            self.len
+        );
         // SAFETY: the range is inside the slice, and the caller vouches that nobody else uses it.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
     }
@@ -255,7 +294,11 @@ impl<'a, T> Parts<'a, T> {
     /// A pointer to the start of `range`, for writing parts of it that are not contiguous.
     #[inline(always)]
     pub(crate) fn get_raw(&self, range: Range<usize>) -> *mut T {
-        assert!(range.start <= range.end && range.end <= self.len, "part {range:?} of a slice of {}", self.len);
+        assert!(
+            range.start <= range.end && range.end <= self.len,
+            "part {range:?} of a slice of {}",
+            self.len
+        );
         self.start.wrapping_add(range.start)
     }
 }
@@ -274,7 +317,11 @@ mod tests {
                     assert!(thread < threads);
                     counts[task].fetch_add(1, Ordering::Relaxed);
                 });
-                assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == 1));
+                assert!(
+                    counts
+                        .iter()
+                        .all(|count| count.load(Ordering::Relaxed) == 1)
+                );
             }
         }
     }
@@ -296,7 +343,9 @@ mod tests {
     fn a_panic_of_a_task_reaches_the_caller_and_the_pool_goes_on() {
         let pool = Pool::new(2);
         for bad in [0, 7] {
-            let caught = catch_unwind(AssertUnwindSafe(|| pool.run(8, |task, _| assert_ne!(task, bad))));
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                pool.run(8, |task, _| assert_ne!(task, bad));
+            }));
             assert!(caught.is_err());
         }
         let done = AtomicUsize::new(0);

@@ -3,7 +3,9 @@
 mod support;
 
 use adaparam_kernels::Engine;
-use adaparam_kernels::alstm::{Adaptation, Latent, LayerState, Packed, PolicyLayout, Shape, State, Summary, Tape, Window};
+use adaparam_kernels::alstm::{
+    Adaptation, Latent, LayerState, Packed, PolicyLayout, Shape, State, Summary, Tape, Window,
+};
 use proptest::prelude::*;
 use support::alstm::{Point, Problem};
 use support::{Layer, Masks, Numbers, assert_close, engines};
@@ -12,21 +14,31 @@ fn shapes() -> impl Strategy<Value = Shape> {
     let kinds = (
         prop_oneof![Just(Latent::Static), Just(Latent::Recurrent)],
         prop_oneof![Just(Summary::Own), Just(Summary::Hybrid)],
-        prop_oneof![Just(Adaptation::Output), Just(Adaptation::Input), Just(Adaptation::InputOutput)],
+        prop_oneof![
+            Just(Adaptation::Output),
+            Just(Adaptation::Input),
+            Just(Adaptation::InputOutput)
+        ],
         prop_oneof![Just(PolicyLayout::Paper), Just(PolicyLayout::Released)],
         any::<bool>(),
     );
-    let sizes = (1..37usize, prop::collection::vec(1..37usize, 1..4), 1..20usize);
-    (kinds, sizes).prop_map(|((kind, summary, adaptation, layout, bias), (input, hidden, latent))| Shape {
-        input,
-        hidden,
-        latent,
-        kind,
-        summary,
-        adaptation,
-        layout,
-        bias,
-    })
+    let sizes = (
+        1..37usize,
+        prop::collection::vec(1..37usize, 1..4),
+        1..20usize,
+    );
+    (kinds, sizes).prop_map(
+        |((kind, summary, adaptation, layout, bias), (input, hidden, latent))| Shape {
+            input,
+            hidden,
+            latent,
+            kind,
+            summary,
+            adaptation,
+            layout,
+            bias,
+        },
+    )
 }
 
 /// A stack, a window and everything around it.
@@ -53,38 +65,96 @@ impl Setup {
     fn new(shape: Shape, steps: usize, batch: usize, dropout: bool, seed: u64) -> Self {
         let mut numbers = Numbers(seed);
         let layers = (0..shape.layers())
-            .map(|l| Layer::of(&shape, l, |len, fan_in| numbers.vec(len, 1.5 / (fan_in as f64).sqrt())))
+            .map(|l| {
+                Layer::of(&shape, l, |len, fan_in| {
+                    numbers.vec(len, 1.5 / (fan_in as f64).sqrt())
+                })
+            })
             .collect();
         let mut mask = |len| dropout.then(|| numbers.mask(len));
-        let masks = shape.hidden.iter().map(|&h| Masks { hidden: mask(batch * h), latent: mask(batch * shape.latent) }).collect();
+        let masks = shape
+            .hidden
+            .iter()
+            .map(|&h| Masks {
+                hidden: mask(batch * h),
+                latent: mask(batch * shape.latent),
+            })
+            .collect();
         let x = numbers.vec(steps * batch * shape.input, 1.0);
         let state = random_state(&shape, batch, &mut numbers);
         let s = random_state(&shape, batch, &mut numbers);
         let r = numbers.vec(steps * batch * shape.hidden[shape.layers() - 1], 1.0);
-        Self { problem: Problem { shape, steps, batch, masks }, layers, x, state, r, s }
+        Self {
+            problem: Problem {
+                shape,
+                steps,
+                batch,
+                masks,
+            },
+            layers,
+            x,
+            state,
+            r,
+            s,
+        }
     }
 
     /// Output, final state, and gradients of everything.
     fn run(&self, engine: &Engine) -> Outcome {
-        let Problem { shape, steps, batch, masks } = &self.problem;
+        let Problem {
+            shape,
+            steps,
+            batch,
+            masks,
+        } = &self.problem;
         let weights: Vec<_> = self.layers.iter().map(Layer::weights).collect();
         let masks: Vec<_> = masks.iter().map(Masks::borrow).collect();
-        let window = Window { shape, weights: &weights, masks: &masks, steps: *steps, batch: *batch, x: &self.x };
+        let window = Window {
+            shape,
+            weights: &weights,
+            masks: &masks,
+            steps: *steps,
+            batch: *batch,
+            x: &self.x,
+        };
         let (mut packed, mut tape) = (Packed::default(), Tape::default());
         packed.pack(engine, shape, &weights);
         let mut evaluated = (self.state.clone(), vec![f32::NAN; self.r.len()]);
-        window.evaluate(engine, &packed, &mut tape, &mut evaluated.0, &mut evaluated.1);
+        window.evaluate(
+            engine,
+            &packed,
+            &mut tape,
+            &mut evaluated.0,
+            &mut evaluated.1,
+        );
         let mut state = self.state.clone();
         let mut output = vec![f32::NAN; self.r.len()];
         window.forward(engine, &packed, &mut tape, &mut state, &mut output);
-        assert!(evaluated == (state.clone(), output.clone()), "evaluation is the forward pass to the bit");
+        assert!(
+            evaluated == (state.clone(), output.clone()),
+            "evaluation is the forward pass to the bit"
+        );
         let mut d_state = self.s.clone();
         let mut d_x = vec![f32::NAN; self.x.len()];
-        let mut gradients: Vec<Layer> =
-            (0..shape.layers()).map(|l| Layer::of(shape, l, |len, _| vec![f32::NAN; len])).collect();
+        let mut gradients: Vec<Layer> = (0..shape.layers())
+            .map(|l| Layer::of(shape, l, |len, _| vec![f32::NAN; len]))
+            .collect();
         let mut borrowed: Vec<_> = gradients.iter_mut().map(Layer::gradients).collect();
-        window.backward(engine, &mut tape, &self.r, &mut d_state, &mut d_x, &mut borrowed);
-        Outcome { output, state, d_x, d_state, gradients }
+        window.backward(
+            engine,
+            &mut tape,
+            &self.r,
+            &mut d_state,
+            &mut d_x,
+            &mut borrowed,
+        );
+        Outcome {
+            output,
+            state,
+            d_x,
+            d_state,
+            gradients,
+        }
     }
 }
 
@@ -140,14 +210,18 @@ proptest! {
         };
         for index in some(setup.x.len()) {
             let expected = slope(&setup, &point, |p| &mut p.x[index]);
-            outcomes.iter().for_each(|o| check("d_x", o.d_x[index], expected));
+            for o in &outcomes {
+                check("d_x", o.d_x[index], expected);
+            }
         }
         for l in 0..shape.layers() {
             let names = setup.layers[l].named();
             for (tensor, (name, values)) in names.iter().enumerate() {
                 for index in some(values.len()) {
                     let expected = slope(&setup, &point, |p| &mut p.layers[l][tensor][index]);
-                    outcomes.iter().for_each(|o| check(name, o.gradients[l].named()[tensor].1[index], expected));
+                    for o in &outcomes {
+                        check(name, o.gradients[l].named()[tensor].1[index], expected);
+                    }
                 }
             }
             for (tensor, values) in point.state[l].iter().enumerate() {
@@ -188,7 +262,12 @@ fn results_are_the_same_bits_for_any_number_of_threads() {
 #[test]
 fn a_window_in_two_parts_with_carried_state_is_the_whole() {
     let setup = Setup::new(usual(vec![50, 21]), 6, 3, true, 5);
-    let Problem { shape, batch, masks, .. } = &setup.problem;
+    let Problem {
+        shape,
+        batch,
+        masks,
+        ..
+    } = &setup.problem;
     let engine = Engine::new(2);
     let whole = setup.run(&engine);
     let weights: Vec<_> = setup.layers.iter().map(Layer::weights).collect();
@@ -197,9 +276,22 @@ fn a_window_in_two_parts_with_carried_state_is_the_whole() {
     packed.pack(&engine, shape, &weights);
     let (mut state, mut output) = (setup.state.clone(), Vec::new());
     for x in setup.x.chunks(setup.x.len() / 3) {
-        let window = Window { shape, weights: &weights, masks: &masks, steps: 2, batch: *batch, x };
+        let window = Window {
+            shape,
+            weights: &weights,
+            masks: &masks,
+            steps: 2,
+            batch: *batch,
+            x,
+        };
         let mut part = vec![0.0; 2 * batch * shape.hidden[1]];
-        window.forward(&engine, &packed, &mut Tape::default(), &mut state, &mut part);
+        window.forward(
+            &engine,
+            &packed,
+            &mut Tape::default(),
+            &mut state,
+            &mut part,
+        );
         output.extend(part);
     }
     assert!(whole.output == output && whole.state == state);
@@ -213,7 +305,10 @@ fn a_bigger_batch_is_its_rows_apart() {
     let shape = &setup.problem.shape;
     for row in 0..4 {
         let pick = |values: &[f32], width: usize| -> Vec<f32> {
-            values.chunks(4 * width).flat_map(|step| step[row * width..(row + 1) * width].to_vec()).collect()
+            values
+                .chunks(4 * width)
+                .flat_map(|step| step[row * width..(row + 1) * width].to_vec())
+                .collect()
         };
         let mut one = Setup::new(shape.clone(), 3, 1, false, 9);
         one.layers.clone_from(&setup.layers);
@@ -240,9 +335,23 @@ fn a_recording_can_be_passed_backward_only_once() {
     let weights: Vec<_> = setup.layers.iter().map(Layer::weights).collect();
     let masks: Vec<_> = setup.problem.masks.iter().map(Masks::borrow).collect();
     let shape = &setup.problem.shape;
-    let window = Window { shape, weights: &weights, masks: &masks, steps: 1, batch: 1, x: &setup.x };
+    let window = Window {
+        shape,
+        weights: &weights,
+        masks: &masks,
+        steps: 1,
+        batch: 1,
+        x: &setup.x,
+    };
     let mut gradients = setup.layers.clone();
     let mut borrowed: Vec<_> = gradients.iter_mut().map(Layer::gradients).collect();
     let (mut d_state, mut d_x) = (shape.zero_state(1), vec![0.0; setup.x.len()]);
-    window.backward(&engine, &mut Tape::default(), &setup.r, &mut d_state, &mut d_x, &mut borrowed);
+    window.backward(
+        &engine,
+        &mut Tape::default(),
+        &setup.r,
+        &mut d_state,
+        &mut d_x,
+        &mut borrowed,
+    );
 }

@@ -3,16 +3,26 @@
 mod support;
 
 use adaparam_kernels::Engine;
-use adaparam_kernels::gemm::{Panels, Scratch, Source, contiguous_groups, product, transposed_product};
+use adaparam_kernels::gemm::{
+    Panels, Scratch, Source, contiguous_groups, product, transposed_product,
+};
 use proptest::prelude::*;
 use support::{Numbers, assert_close, engines};
 
 /// `a · b` for `a(i, k)` and `b(k, j)`.
-fn naive(m: usize, n: usize, k: usize, a: impl Fn(usize, usize) -> f32, b: impl Fn(usize, usize) -> f32) -> Vec<f64> {
+fn naive(
+    m: usize,
+    n: usize,
+    k: usize,
+    a: impl Fn(usize, usize) -> f32,
+    b: impl Fn(usize, usize) -> f32,
+) -> Vec<f64> {
     let mut c = vec![0.0; m * n];
     for i in 0..m {
         for j in 0..n {
-            c[i * n + j] = (0..k).map(|k| f64::from(a(i, k)) * f64::from(b(k, j))).sum();
+            c[i * n + j] = (0..k)
+                .map(|k| f64::from(a(i, k)) * f64::from(b(k, j)))
+                .sum();
         }
     }
     c
@@ -72,7 +82,15 @@ fn products_longer_than_every_block_are_the_product() {
     let expected = naive(m, n, k, |i, k| a[k * m + i], |k, j| b[k * n + j]);
     for engine in engines() {
         let mut c = vec![0.0; m * n];
-        transposed_product(&engine, &mut Scratch::default(), (m, n, k), (&a, m), (&b, n), (&mut c, n), false);
+        transposed_product(
+            &engine,
+            &mut Scratch::default(),
+            (m, n, k),
+            (&a, m),
+            (&b, n),
+            (&mut c, n),
+            false,
+        );
         assert_close(engine.path().name(), &c, &expected, 0.0, tolerance(k));
     }
 }
@@ -91,7 +109,15 @@ fn products_are_the_same_bits_for_any_number_of_threads() {
             let mut c = vec![0.0; m * n];
             product(&engine, &a, &panels, &mut c, n);
             let mut d = vec![0.0; m * n];
-            transposed_product(&engine, &mut Scratch::default(), (m, n, k), (&a, m), (&b, n), (&mut d, n), false);
+            transposed_product(
+                &engine,
+                &mut Scratch::default(),
+                (m, n, k),
+                (&a, m),
+                (&b, n),
+                (&mut d, n),
+                false,
+            );
             [c, d]
         })
         .collect();

@@ -10,7 +10,14 @@ use proptest::prelude::*;
 use support::{Numbers, assert_close, engines};
 
 /// Losses, and gradients of `scale` times their sum: of the input, the matrix and the bias.
-fn naive_softmax(weight: &[f32], bias: &[f32], width: usize, input: &[f32], targets: &[u32], scale: f64) -> [Vec<f64>; 4] {
+fn naive_softmax(
+    weight: &[f32],
+    bias: &[f32],
+    width: usize,
+    input: &[f32],
+    targets: &[u32],
+    scale: f64,
+) -> [Vec<f64>; 4] {
     let vocabulary = weight.len() / width;
     let (mut losses, mut d_input) = (Vec::new(), vec![0.0; input.len()]);
     let (mut d_weight, mut d_bias) = (vec![0.0; weight.len()], vec![0.0; bias.len()]);
@@ -18,7 +25,11 @@ fn naive_softmax(weight: &[f32], bias: &[f32], width: usize, input: &[f32], targ
         let h = &input[row * width..(row + 1) * width];
         let logits: Vec<f64> = (0..vocabulary)
             .map(|v| {
-                let dot: f64 = h.iter().zip(&weight[v * width..]).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
+                let dot: f64 = h
+                    .iter()
+                    .zip(&weight[v * width..])
+                    .map(|(&a, &b)| f64::from(a) * f64::from(b))
+                    .sum();
                 dot + bias.get(v).map_or(0.0, |&b| f64::from(b))
             })
             .collect();
@@ -46,16 +57,44 @@ struct Result {
     d_bias: Vec<f32>,
 }
 
-fn softmax(engine: &Engine, mut softmax: Softmax, projection: &Projection<'_>, input: &[f32], targets: &[u32], scale: f32) -> Result {
+fn softmax(
+    engine: &Engine,
+    mut softmax: Softmax,
+    projection: &Projection<'_>,
+    input: &[f32],
+    targets: &[u32],
+    scale: f32,
+) -> Result {
     let nan = |len: usize| vec![f32::NAN; len];
     let (mut losses, mut again) = (nan(targets.len()), nan(targets.len()));
-    let (mut d_input, mut d_weight, mut d_bias) = (nan(input.len()), nan(projection.weight.len()), nan(projection.bias.len()));
+    let (mut d_input, mut d_weight, mut d_bias) = (
+        nan(input.len()),
+        nan(projection.weight.len()),
+        nan(projection.bias.len()),
+    );
     softmax.pack(engine, projection);
-    let mut gradient = Gradient { d_input: &mut d_input, d_weight: &mut d_weight, d_bias: &mut d_bias };
-    softmax.gradient(engine, projection, input, targets, scale, &mut losses, &mut gradient);
+    let mut gradient = Gradient {
+        d_input: &mut d_input,
+        d_weight: &mut d_weight,
+        d_bias: &mut d_bias,
+    };
+    softmax.gradient(
+        engine,
+        projection,
+        input,
+        targets,
+        scale,
+        &mut losses,
+        &mut gradient,
+    );
     softmax.loss(engine, projection, input, targets, &mut again);
     assert_eq!(losses, again, "the loss with and without gradients");
-    Result { losses, d_input, d_weight, d_bias }
+    Result {
+        losses,
+        d_input,
+        d_weight,
+        d_bias,
+    }
 }
 
 proptest! {
@@ -130,7 +169,7 @@ proptest! {
             let (mut first, mut second) = (vec![0.0; if beta1 == 0.0 { 0 } else { len }], vec![0.0; len]);
             let mut exact: Vec<f64> = value.iter().copied().map(f64::from).collect();
             let (mut m, mut v) = (vec![0.0f64; len], vec![0.0f64; len]);
-            for step in 1..=4u32 {
+            for step in 1..=4i32 {
                 let gradient = numbers.vec(len, 1.0);
                 let norm = gradient.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>().sqrt();
                 let scale = clip.map_or(1.0, |clip| (clip / (norm + 1e-6)).min(1.0));
@@ -138,11 +177,11 @@ proptest! {
                     let g = scale * f64::from(gradient[i]) + l2 * exact[i];
                     m[i] = beta1 * m[i] + (1.0 - beta1) * g;
                     v[i] = 0.999 * v[i] + 0.001 * g * g;
-                    let (m, v) = (m[i] / (1.0 - beta1.powi(step as i32)), v[i] / (1.0 - 0.999f64.powi(step as i32)));
+                    let (m, v) = (m[i] / (1.0 - beta1.powi(step)), v[i] / (1.0 - 0.999f64.powi(step)));
                     exact[i] -= 0.01 * m / (v.sqrt() + 1e-8);
                 }
                 let parameter = Parameter { value: &mut value, gradient: &gradient, first: &mut first, second: &mut second };
-                let returned = settings.step(&engine, u64::from(step), &mut [parameter]);
+                let returned = settings.step(&engine, u64::from(step.unsigned_abs()), &mut [parameter]);
                 assert_close("norm", &[returned as f32], &[norm], 1e-5, 0.0);
             }
             // Updates are about 0.01 each, good to a few parts in a million.
@@ -154,12 +193,28 @@ proptest! {
 #[test]
 fn a_gradient_that_is_not_finite_changes_nothing() {
     let engine = Engine::new(2);
-    let settings = Adam { learning_rate: 0.1, beta1: 0.0, beta2: 0.9, epsilon: 1e-8, l2: 0.1, clip: Some(1.0) };
+    let settings = Adam {
+        learning_rate: 0.1,
+        beta1: 0.0,
+        beta2: 0.9,
+        epsilon: 1e-8,
+        l2: 0.1,
+        clip: Some(1.0),
+    };
     for bad in [f32::NAN, f32::INFINITY] {
         let (mut value, mut second) = (vec![1.0; 50], vec![2.0; 50]);
         let mut gradient = vec![0.5; 50];
         gradient[33] = bad;
-        let norm = settings.step(&engine, 1, &mut [Parameter { value: &mut value, gradient: &gradient, first: &mut [], second: &mut second }]);
+        let norm = settings.step(
+            &engine,
+            1,
+            &mut [Parameter {
+                value: &mut value,
+                gradient: &gradient,
+                first: &mut [],
+                second: &mut second,
+            }],
+        );
         assert!(!norm.is_finite());
         assert!(value == vec![1.0; 50] && second == vec![2.0; 50]);
     }
@@ -169,19 +224,64 @@ fn a_gradient_that_is_not_finite_changes_nothing() {
 fn results_are_the_same_bits_for_any_number_of_threads() {
     let mut numbers = Numbers(2);
     let (rows, width, vocabulary) = (311, 37, 1203);
-    let (weight, bias, input) = (numbers.vec(vocabulary * width, 1.0), numbers.vec(vocabulary, 1.0), numbers.vec(rows * width, 1.0));
-    let targets: Vec<u32> = (0..rows as u32).map(|row| row * 31 % vocabulary as u32).collect();
-    let projection = Projection { weight: &weight, bias: &bias, width };
+    let (weight, bias, input) = (
+        numbers.vec(vocabulary * width, 1.0),
+        numbers.vec(vocabulary, 1.0),
+        numbers.vec(rows * width, 1.0),
+    );
+    let targets: Vec<u32> = (0..rows as u32)
+        .map(|row| row * 31 % vocabulary as u32)
+        .collect();
+    let projection = Projection {
+        weight: &weight,
+        bias: &bias,
+        width,
+    };
     let all = |threads: usize| {
         let engine = Engine::new(threads);
-        let result = softmax(&engine, Softmax::with_chunk(200 * vocabulary), &projection, &input, &targets, 0.1);
-        let lookup = Lookup { words: &targets, batch: 1, width, word_mask: None, mask: None };
+        let result = softmax(
+            &engine,
+            Softmax::with_chunk(200 * vocabulary),
+            &projection,
+            &input,
+            &targets,
+            0.1,
+        );
+        let lookup = Lookup {
+            words: &targets,
+            batch: 1,
+            width,
+            word_mask: None,
+            mask: None,
+        };
         let mut d_weight = result.d_weight;
         lookup.add_gradient(&engine, &result.d_input, &mut d_weight);
         let (mut value, mut second) = (weight.clone(), vec![0.0; weight.len()]);
-        let settings = Adam { learning_rate: 0.1, beta1: 0.0, beta2: 0.9, epsilon: 1e-8, l2: 0.1, clip: Some(1.0) };
-        settings.step(&engine, 1, &mut [Parameter { value: &mut value, gradient: &d_weight, first: &mut [], second: &mut second }]);
-        (result.losses, result.d_input, result.d_bias, d_weight, value)
+        let settings = Adam {
+            learning_rate: 0.1,
+            beta1: 0.0,
+            beta2: 0.9,
+            epsilon: 1e-8,
+            l2: 0.1,
+            clip: Some(1.0),
+        };
+        settings.step(
+            &engine,
+            1,
+            &mut [Parameter {
+                value: &mut value,
+                gradient: &d_weight,
+                first: &mut [],
+                second: &mut second,
+            }],
+        );
+        (
+            result.losses,
+            result.d_input,
+            result.d_bias,
+            d_weight,
+            value,
+        )
     };
     let one = all(1);
     assert!(one == all(2) && one == all(3));

@@ -3,7 +3,9 @@
 mod support;
 
 use adaparam_kernels::Engine;
-use adaparam_kernels::lstm::{LayerGradients, LayerState, LayerWeights, Packed, Shape, State, Tape, Window};
+use adaparam_kernels::lstm::{
+    LayerGradients, LayerState, LayerWeights, Packed, Shape, State, Tape, Window,
+};
 use proptest::prelude::*;
 use support::{Numbers, assert_close, engines};
 
@@ -37,46 +39,129 @@ impl Setup {
         let layers = (0..shape.layers())
             .map(|l| {
                 let (input, hidden) = (shape.input_of(l), shape.hidden[l]);
-                let mut vec = |rows: usize| numbers.vec(rows * 4 * hidden, 1.5 / (rows as f64).sqrt());
-                [vec(input), vec(hidden), if shape.bias { vec(1) } else { Vec::new() }]
+                let mut vec =
+                    |rows: usize| numbers.vec(rows * 4 * hidden, 1.5 / (rows as f64).sqrt());
+                [
+                    vec(input),
+                    vec(hidden),
+                    if shape.bias { vec(1) } else { Vec::new() },
+                ]
             })
             .collect();
-        let masks = shape.hidden.iter().map(|h| dropout.then(|| numbers.mask(batch * h))).collect();
+        let masks = shape
+            .hidden
+            .iter()
+            .map(|h| dropout.then(|| numbers.mask(batch * h)))
+            .collect();
         let x = numbers.vec(steps * batch * shape.input, 1.0);
         let mut state = || -> State {
             let mut vec = |h: &usize| numbers.vec(batch * h, 0.8);
-            shape.hidden.iter().map(|h| LayerState { h: vec(h), c: vec(h) }).collect()
+            shape
+                .hidden
+                .iter()
+                .map(|h| LayerState {
+                    h: vec(h),
+                    c: vec(h),
+                })
+                .collect()
         };
         let (state, s) = (state(), state());
         let r = Numbers(seed ^ 5).vec(steps * batch * shape.hidden[shape.layers() - 1], 1.0);
-        Self { shape, steps, batch, layers, masks, x, state, r, s }
+        Self {
+            shape,
+            steps,
+            batch,
+            layers,
+            masks,
+            x,
+            state,
+            r,
+            s,
+        }
     }
 
     fn run(&self, engine: &Engine) -> Outcome {
-        let Self { shape, steps, batch, .. } = self;
-        let weights: Vec<_> = self.layers.iter().map(|[input, hidden, bias]| LayerWeights { input, hidden, bias }).collect();
+        let Self {
+            shape,
+            steps,
+            batch,
+            ..
+        } = self;
+        let weights: Vec<_> = self
+            .layers
+            .iter()
+            .map(|[input, hidden, bias]| LayerWeights {
+                input,
+                hidden,
+                bias,
+            })
+            .collect();
         let masks: Vec<_> = self.masks.iter().map(Option::as_deref).collect();
-        let window = Window { shape, weights: &weights, masks: &masks, steps: *steps, batch: *batch, x: &self.x };
+        let window = Window {
+            shape,
+            weights: &weights,
+            masks: &masks,
+            steps: *steps,
+            batch: *batch,
+            x: &self.x,
+        };
         let (mut packed, mut tape) = (Packed::default(), Tape::default());
         packed.pack(engine, shape, &weights);
         let mut evaluated = (self.state.clone(), vec![f32::NAN; self.r.len()]);
-        window.evaluate(engine, &packed, &mut tape, &mut evaluated.0, &mut evaluated.1);
+        window.evaluate(
+            engine,
+            &packed,
+            &mut tape,
+            &mut evaluated.0,
+            &mut evaluated.1,
+        );
         let (mut state, mut output) = (self.state.clone(), vec![f32::NAN; self.r.len()]);
         window.forward(engine, &packed, &mut tape, &mut state, &mut output);
-        assert!(evaluated == (state.clone(), output.clone()), "evaluation is the forward pass to the bit");
+        assert!(
+            evaluated == (state.clone(), output.clone()),
+            "evaluation is the forward pass to the bit"
+        );
         let (mut d_state, mut d_x) = (self.s.clone(), vec![f32::NAN; self.x.len()]);
-        let mut gradients: Layers = self.layers.iter().map(|layer| layer.each_ref().map(|v| vec![f32::NAN; v.len()])).collect();
-        let mut borrowed: Vec<_> =
-            gradients.iter_mut().map(|[input, hidden, bias]| LayerGradients { input, hidden, bias }).collect();
-        window.backward(engine, &mut tape, &self.r, &mut d_state, &mut d_x, &mut borrowed);
-        Outcome { output, state, d_x, d_state, gradients }
+        let mut gradients: Layers = self
+            .layers
+            .iter()
+            .map(|layer| layer.each_ref().map(|v| vec![f32::NAN; v.len()]))
+            .collect();
+        let mut borrowed: Vec<_> = gradients
+            .iter_mut()
+            .map(|[input, hidden, bias]| LayerGradients {
+                input,
+                hidden,
+                bias,
+            })
+            .collect();
+        window.backward(
+            engine,
+            &mut tape,
+            &self.r,
+            &mut d_state,
+            &mut d_x,
+            &mut borrowed,
+        );
+        Outcome {
+            output,
+            state,
+            d_x,
+            d_state,
+            gradients,
+        }
     }
 
     /// Everything that the loss depends on, in one row: layers, input, state.
     fn point(&self) -> Vec<f64> {
         let layers = self.layers.iter().flatten().flatten();
         let state = self.state.iter().flat_map(|s| s.h.iter().chain(&s.c));
-        layers.chain(&self.x).chain(state).copied().map(f64::from).collect()
+        layers
+            .chain(&self.x)
+            .chain(state)
+            .copied()
+            .map(f64::from)
+            .collect()
     }
 
     /// Gradients in the order of [`Setup::point`].
@@ -95,20 +180,37 @@ impl Setup {
             rest = left;
             taken.to_vec()
         };
-        let layers: Vec<[Vec<f64>; 3]> = self.layers.iter().map(|layer| layer.each_ref().map(|v| take(v.len()))).collect();
+        let layers: Vec<[Vec<f64>; 3]> = self
+            .layers
+            .iter()
+            .map(|layer| layer.each_ref().map(|v| take(v.len())))
+            .collect();
         let x = take(self.x.len());
-        let mut state: Vec<[Vec<f64>; 2]> = self.state.iter().map(|s| [take(s.h.len()), take(s.c.len())]).collect();
+        let mut state: Vec<[Vec<f64>; 2]> = self
+            .state
+            .iter()
+            .map(|s| [take(s.h.len()), take(s.c.len())])
+            .collect();
         let mut output = Vec::new();
         for t in 0..self.steps {
             for row in 0..self.batch {
-                let mut input = x[(t * self.batch + row) * self.shape.input..][..self.shape.input].to_vec();
+                let mut input =
+                    x[(t * self.batch + row) * self.shape.input..][..self.shape.input].to_vec();
                 for (l, [w, v, b]) in layers.iter().enumerate() {
                     let n = self.shape.hidden[l];
                     let h = state[l][0][row * n..(row + 1) * n].to_vec();
                     let u: Vec<f64> = (0..4 * n)
                         .map(|j| {
-                            let wx: f64 = input.iter().enumerate().map(|(i, x)| x * w[i * 4 * n + j]).sum();
-                            let vh: f64 = h.iter().enumerate().map(|(i, h)| h * v[i * 4 * n + j]).sum();
+                            let wx: f64 = input
+                                .iter()
+                                .enumerate()
+                                .map(|(i, x)| x * w[i * 4 * n + j])
+                                .sum();
+                            let vh: f64 = h
+                                .iter()
+                                .enumerate()
+                                .map(|(i, h)| h * v[i * 4 * n + j])
+                                .sum();
                             wx + vh + b.get(j).unwrap_or(&0.0)
                         })
                         .collect();
@@ -120,7 +222,9 @@ impl Setup {
                             if l + 1 == layers.len() {
                                 output.push(h);
                             }
-                            let h = h * self.masks[l].as_ref().map_or(1.0, |m| f64::from(m[row * n + j]));
+                            let h = h * self.masks[l]
+                                .as_ref()
+                                .map_or(1.0, |m| f64::from(m[row * n + j]));
                             state[l][0][row * n + j] = h;
                             h
                         })
@@ -128,13 +232,25 @@ impl Setup {
                 }
             }
         }
-        (output, state.into_iter().flat_map(|[h, c]| [h, c].concat()).collect())
+        (
+            output,
+            state
+                .into_iter()
+                .flat_map(|[h, c]| [h, c].concat())
+                .collect(),
+        )
     }
 
     fn loss(&self, point: &[f64]) -> f64 {
-        let dot = |a: &[f64], b: &[f32]| a.iter().zip(b).map(|(a, &b)| a * f64::from(b)).sum::<f64>();
+        let dot =
+            |a: &[f64], b: &[f32]| a.iter().zip(b).map(|(a, &b)| a * f64::from(b)).sum::<f64>();
         let (output, state) = self.naive(point);
-        let s: Vec<f32> = self.s.iter().flat_map(|s| s.h.iter().chain(&s.c)).copied().collect();
+        let s: Vec<f32> = self
+            .s
+            .iter()
+            .flat_map(|s| s.h.iter().chain(&s.c))
+            .copied()
+            .collect();
         dot(&output, &self.r) + dot(&state, &s)
     }
 }
@@ -176,7 +292,17 @@ proptest! {
 
 #[test]
 fn results_are_the_same_bits_for_any_number_of_threads() {
-    let setup = Setup::new(Shape { input: 33, hidden: vec![131, 40], bias: true }, 5, 20, true, 11);
+    let setup = Setup::new(
+        Shape {
+            input: 33,
+            hidden: vec![131, 40],
+            bias: true,
+        },
+        5,
+        20,
+        true,
+        11,
+    );
     let one = setup.run(&Engine::new(1));
     for threads in [2, 3] {
         assert!(one == setup.run(&Engine::new(threads)), "{threads} threads");

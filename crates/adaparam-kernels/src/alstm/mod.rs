@@ -15,8 +15,12 @@
 //! the output is the highest `h` before dropout.
 
 mod backward;
+mod backward_step;
 mod forward;
+mod forward_step;
+mod gradients;
 mod packed;
+mod pointwise;
 mod shape;
 mod tape;
 mod weights;
@@ -49,11 +53,21 @@ impl Window<'_> {
         assert!(layers > 0 && self.batch > 0, "a window has layers and rows");
         assert_eq!(self.weights.len(), layers, "layers of the weights");
         assert_eq!(self.masks.len(), layers, "layers of the masks");
-        assert_eq!(self.x.len(), self.steps * self.batch * self.shape.input, "length of the input");
+        assert_eq!(
+            self.x.len(),
+            self.steps * self.batch * self.shape.input,
+            "length of the input"
+        );
         for (index, (weights, masks)) in self.weights.iter().zip(self.masks).enumerate() {
             weights.check(self.shape, index);
-            for (mask, size) in [(masks.hidden, self.shape.hidden[index]), (masks.latent, self.shape.latent)] {
-                assert!(mask.is_none_or(|mask| mask.len() == self.batch * size), "length of a mask of layer {index}");
+            for (mask, size) in [
+                (masks.hidden, self.shape.hidden[index]),
+                (masks.latent, self.shape.latent),
+            ] {
+                assert!(
+                    mask.is_none_or(|mask| mask.len() == self.batch * size),
+                    "length of a mask of layer {index}"
+                );
             }
         }
     }

@@ -41,8 +41,15 @@ pub(super) fn segments(runs: &[(usize, usize)]) -> (Vec<Group>, Vec<Segment>) {
     let mut segments = Vec::new();
     for (index, &(start, len)) in runs.iter().enumerate() {
         for group in contiguous_groups(len) {
-            groups.push(Group { start: start + group.start, count: group.count });
-            segments.push(Segment { column: group.start, count: group.count, index });
+            groups.push(Group {
+                start: start + group.start,
+                count: group.count,
+            });
+            segments.push(Segment {
+                column: group.start,
+                count: group.count,
+                index,
+            });
         }
     }
     (groups, segments)
@@ -50,7 +57,11 @@ pub(super) fn segments(runs: &[(usize, usize)]) -> (Vec<Group>, Vec<Segment>) {
 
 /// The runs of columns of the projection that act on inputs: input, hidden state.
 pub(super) fn input_policy_runs(layer: &LayerShape) -> Vec<(usize, usize)> {
-    [layer.policy.input, layer.policy.hidden].into_iter().flatten().map(|part| (part.source, part.len)).collect()
+    [layer.policy.input, layer.policy.hidden]
+        .into_iter()
+        .flatten()
+        .map(|part| (part.source, part.len))
+        .collect()
 }
 
 /// The runs of rows of the latent variable's weights: input, hidden state, other layer's latent variable.
@@ -69,27 +80,51 @@ impl Packed {
     /// If the weights have not the lengths that `shape` gives.
     pub fn pack(&mut self, engine: &Engine, shape: &Shape, weights: &[LayerWeights<'_>]) {
         assert_eq!(weights.len(), shape.layers(), "layers of the weights");
-        self.layers.resize_with(weights.len(), ForwardPanels::default);
+        self.layers
+            .resize_with(weights.len(), ForwardPanels::default);
         for (index, (weights, panels)) in weights.iter().zip(&mut self.layers).enumerate() {
             weights.check(shape, index);
             let s = shape.layer(index);
-            let gates = if shape.kind == Latent::Recurrent { 4 } else { 1 };
-            let past = if shape.kind == Latent::Recurrent { s.latent } else { 0 };
+            let gates = if shape.kind == Latent::Recurrent {
+                4
+            } else {
+                1
+            };
+            let past = if shape.kind == Latent::Recurrent {
+                s.latent
+            } else {
+                0
+            };
             panels.latent.pack(
                 engine,
                 &[
-                    (Source::Rows(weights.latent_input, s.latent_gates), s.summary),
+                    (
+                        Source::Rows(weights.latent_input, s.latent_gates),
+                        s.summary,
+                    ),
                     (Source::Rows(weights.latent_hidden, s.latent_gates), past),
                 ],
                 &unit_groups(s.latent, &[0], gates),
             );
             let projection = [(Source::Rows(weights.projection, s.policy.width), s.latent)];
-            panels.input_policy.pack(engine, &projection, &segments(&input_policy_runs(&s)).0);
+            panels
+                .input_policy
+                .pack(engine, &projection, &segments(&input_policy_runs(&s)).0);
             let parts: Vec<usize> = s.policy.gate_parts().map(|part| part.source).collect();
-            panels.gate_policy.pack(engine, &projection, &unit_groups(s.hidden, &parts, 4));
+            panels
+                .gate_policy
+                .pack(engine, &projection, &unit_groups(s.hidden, &parts, 4));
             let groups = unit_groups(s.hidden, &[0], 4);
-            panels.input.pack(engine, &[(Source::Rows(weights.input, 4 * s.hidden), s.input)], &groups);
-            panels.hidden.pack(engine, &[(Source::Rows(weights.hidden, 4 * s.hidden), s.hidden)], &groups);
+            panels.input.pack(
+                engine,
+                &[(Source::Rows(weights.input, 4 * s.hidden), s.input)],
+                &groups,
+            );
+            panels.hidden.pack(
+                engine,
+                &[(Source::Rows(weights.hidden, 4 * s.hidden), s.hidden)],
+                &groups,
+            );
         }
     }
 }
@@ -112,19 +147,41 @@ impl BackwardPanels {
         let columns = |matrix, out| [(Source::Columns(matrix, out), out)];
         let (mut summary, _) = segments(&summary_runs(s));
         pad(&mut summary);
-        self.latent_input.pack(engine, &columns(weights.latent_input, s.latent_gates), &summary);
+        self.latent_input.pack(
+            engine,
+            &columns(weights.latent_input, s.latent_gates),
+            &summary,
+        );
         if !weights.latent_hidden.is_empty() {
             let groups = contiguous_groups(s.latent);
-            self.latent_hidden.pack(engine, &columns(weights.latent_hidden, s.latent_gates), &groups);
+            self.latent_hidden.pack(
+                engine,
+                &columns(weights.latent_hidden, s.latent_gates),
+                &groups,
+            );
         }
         let parts: Vec<(Source<'_>, usize)> = s
             .policy
             .runs()
             .into_iter()
-            .map(|run| (Source::Columns(&weights.projection[run.source..], s.policy.width), run.len))
+            .map(|run| {
+                (
+                    Source::Columns(&weights.projection[run.source..], s.policy.width),
+                    run.len,
+                )
+            })
             .collect();
-        self.projection.pack(engine, &parts, &contiguous_groups(s.latent));
-        self.input.pack(engine, &columns(weights.input, 4 * s.hidden), &contiguous_groups(s.input));
-        self.hidden.pack(engine, &columns(weights.hidden, 4 * s.hidden), &contiguous_groups(s.hidden));
+        self.projection
+            .pack(engine, &parts, &contiguous_groups(s.latent));
+        self.input.pack(
+            engine,
+            &columns(weights.input, 4 * s.hidden),
+            &contiguous_groups(s.input),
+        );
+        self.hidden.pack(
+            engine,
+            &columns(weights.hidden, 4 * s.hidden),
+            &contiguous_groups(s.hidden),
+        );
     }
 }

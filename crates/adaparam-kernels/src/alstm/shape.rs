@@ -3,7 +3,7 @@
 /// How the latent variable of the policy is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latent {
-    /// A feed-forward layer with ReLU. Paper eq. (6).
+    /// A feed-forward layer with `ReLU`. Paper eq. (6).
     Static,
     /// An LSTM. Paper eq. (7).
     Recurrent,
@@ -69,7 +69,11 @@ impl Shape {
     /// The sizes of layer `index`.
     pub fn layer(&self, index: usize) -> LayerShape {
         let hidden = self.hidden[index];
-        let input = if index == 0 { self.input } else { self.hidden[index - 1] };
+        let input = if index == 0 {
+            self.input
+        } else {
+            self.hidden[index - 1]
+        };
         let hybrid = self.summary == Summary::Hybrid && self.layers() > 1;
         LayerShape {
             input,
@@ -156,17 +160,34 @@ impl Policy {
         let input_product = part(adapts_output, 4 * hidden);
         let hidden_product = part(adapts_output, 4 * hidden);
         let bias = part(shape.bias, 4 * hidden);
-        Self { input, hidden: hidden_part, input_product, hidden_product, bias, width: kept }
+        Self {
+            input,
+            hidden: hidden_part,
+            input_product,
+            hidden_product,
+            bias,
+            width: kept,
+        }
     }
 
     /// The existing parts in their order.
     pub fn parts(&self) -> impl Iterator<Item = Part> + '_ {
-        [self.input, self.hidden, self.input_product, self.hidden_product, self.bias].into_iter().flatten()
+        [
+            self.input,
+            self.hidden,
+            self.input_product,
+            self.hidden_product,
+            self.bias,
+        ]
+        .into_iter()
+        .flatten()
     }
 
     /// The parts that act on pre-activations, in their order.
     pub(super) fn gate_parts(&self) -> impl Iterator<Item = Part> + '_ {
-        [self.input_product, self.hidden_product, self.bias].into_iter().flatten()
+        [self.input_product, self.hidden_product, self.bias]
+            .into_iter()
+            .flatten()
     }
 
     /// Parts joined where they follow each other both in the policy vector and as kept.
@@ -174,7 +195,12 @@ impl Policy {
         let mut runs: Vec<Part> = Vec::new();
         for part in self.parts() {
             match runs.last_mut() {
-                Some(last) if last.source + last.len == part.source && last.kept + last.len == part.kept => last.len += part.len,
+                Some(last)
+                    if last.source + last.len == part.source
+                        && last.kept + last.len == part.kept =>
+                {
+                    last.len += part.len;
+                }
                 _ => runs.push(part),
             }
         }

@@ -81,7 +81,14 @@ impl LayerTape {
 }
 
 impl Tape {
-    pub(super) fn prepare(&mut self, engine: &Engine, shape: &Shape, keep: Keep, steps: usize, batch: usize) {
+    pub(super) fn prepare(
+        &mut self,
+        engine: &Engine,
+        shape: &Shape,
+        keep: Keep,
+        steps: usize,
+        batch: usize,
+    ) {
         let (rows, carried) = match keep {
             Keep::All => (steps * batch, (steps + 1) * batch),
             Keep::Step => (batch, 2 * batch),

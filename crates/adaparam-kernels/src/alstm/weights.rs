@@ -96,7 +96,11 @@ impl Shape {
                 h: zeros(hidden),
                 c: zeros(hidden),
                 z: zeros(self.latent),
-                z_c: zeros(if self.kind == Latent::Recurrent { self.latent } else { 0 }),
+                z_c: zeros(if self.kind == Latent::Recurrent {
+                    self.latent
+                } else {
+                    0
+                }),
             })
             .collect()
     }

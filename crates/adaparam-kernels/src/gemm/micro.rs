@@ -78,12 +78,23 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(
             let columns = target.columns.saturating_sub(v * S::LANES).min(S::LANES);
             // SAFETY: the caller vouches for the target's rows and columns.
             unsafe {
-                let to = target.start.add(row * target.row_stride).wrapping_add(v * S::LANES);
+                let to = target
+                    .start
+                    .add(row * target.row_stride)
+                    .wrapping_add(v * S::LANES);
                 if columns == S::LANES {
-                    let sum = if target.add { simd.add(simd.load(to), sum) } else { sum };
+                    let sum = if target.add {
+                        simd.add(simd.load(to), sum)
+                    } else {
+                        sum
+                    };
                     simd.store(to, sum);
                 } else if columns > 0 {
-                    let sum = if target.add { simd.add(simd.load_first(to, columns), sum) } else { sum };
+                    let sum = if target.add {
+                        simd.add(simd.load_first(to, columns), sum)
+                    } else {
+                        sum
+                    };
                     simd.store_first(to, sum, columns);
                 }
             }
@@ -131,7 +142,9 @@ pub(super) unsafe fn rows_in_place<S: Simd>(
     target: Target,
 ) {
     // SAFETY: the caller vouches for all three operands.
-    unsafe { tile_of!(simd: S, rows, S::ROW_TILE, |_r| Left { start: a, row_stride: stride, step: 1 }, panel, k, ahead, target) }
+    unsafe {
+        tile_of!(simd: S, rows, S::ROW_TILE, |_r| Left { start: a, row_stride: stride, step: 1 }, panel, k, ahead, target);
+    }
 }
 
 /// `target (+)= aᵀ · panel` for up to [`Simd::TILE_ROWS`] columns of `a`, packed side by side.
@@ -149,5 +162,7 @@ pub(super) unsafe fn rows_packed<S: Simd>(
     target: Target,
 ) {
     // SAFETY: the caller vouches for all three operands.
-    unsafe { tile_of!(simd: S, rows, S::TILE_ROWS, |r| Left { start: a, row_stride: 1, step: r }, panel, k, ahead, target) }
+    unsafe {
+        tile_of!(simd: S, rows, S::TILE_ROWS, |r| Left { start: a, row_stride: 1, step: r }, panel, k, ahead, target);
+    }
 }

@@ -3,6 +3,7 @@
 use crate::Engine;
 use crate::memory::Buffer;
 use crate::threads::Parts;
+use std::ops::Range;
 
 /// Columns that are packed together. Panels of every instruction set are whole numbers of groups.
 pub const GROUP: usize = 16;
@@ -18,7 +19,13 @@ pub struct Group {
 
 /// The groups of `columns` columns in their order.
 pub fn contiguous_groups(columns: usize) -> Vec<Group> {
-    (0..columns).step_by(GROUP).map(|start| Group { start, count: GROUP.min(columns - start) }).collect()
+    (0..columns)
+        .step_by(GROUP)
+        .map(|start| Group {
+            start,
+            count: GROUP.min(columns - start),
+        })
+        .collect()
 }
 
 /// Blocks of units: how the columns of a matrix for `hidden` units with several parts of `4 · hidden` columns are grouped, so
@@ -28,7 +35,10 @@ pub(crate) fn unit_groups(hidden: usize, parts: &[usize], gates: usize) -> Vec<G
     for first in (0..hidden).step_by(GROUP) {
         let count = GROUP.min(hidden - first);
         for &start in parts {
-            groups.extend((0..gates).map(|gate| Group { start: start + gate * hidden + first, count }));
+            groups.extend((0..gates).map(|gate| Group {
+                start: start + gate * hidden + first,
+                count,
+            }));
         }
         pad(&mut groups);
     }
@@ -79,10 +89,20 @@ impl Panels {
             // SAFETY: each task writes its own panel.
             let data = unsafe { data.get(task * len..(task + 1) * len) };
             for lane in 0..groups_per_panel {
-                let group = groups.get(task * groups_per_panel + lane).copied().unwrap_or(Group { start: 0, count: 0 });
+                let group = groups
+                    .get(task * groups_per_panel + lane)
+                    .copied()
+                    .unwrap_or(Group { start: 0, count: 0 });
                 let mut first = 0;
                 for &(source, rows) in sources {
-                    pack_group(source, rows, group, &mut data[first * panel..(first + rows) * panel], lane * GROUP, panel);
+                    pack_group(
+                        source,
+                        rows,
+                        group,
+                        &mut data[first * panel..(first + rows) * panel],
+                        lane * GROUP,
+                        panel,
+                    );
                     first += rows;
                 }
             }
@@ -96,7 +116,11 @@ impl Panels {
 
     /// Number of panels.
     pub fn count(&self) -> usize {
-        if self.panel == 0 { 0 } else { self.groups.len().div_ceil(self.panel / GROUP) }
+        if self.panel == 0 {
+            0
+        } else {
+            self.groups.len().div_ceil(self.panel / GROUP)
+        }
     }
 
     /// Columns of one panel.
@@ -110,20 +134,57 @@ impl Panels {
         &self.data[index * len..(index + 1) * len]
     }
 
-    /// Rows `first..first + rows` of panel number `index`.
-    pub fn rows_of(&self, index: usize, first: usize, rows: usize) -> &[f32] {
-        &self.get(index)[first * self.panel..(first + rows) * self.panel]
+    /// Rows `rows` of panel number `index`.
+    pub(crate) fn rows_of(&self, index: usize, rows: Range<usize>) -> &[f32] {
+        &self.get(index)[rows.start * self.panel..rows.end * self.panel]
+    }
+
+    /// Some rows of some panels.
+    pub(crate) fn cut(&self, panels: Range<usize>, rows: Range<usize>) -> Cut<'_> {
+        Cut {
+            of: self,
+            panels,
+            rows,
+        }
+    }
+
+    /// All rows of the panels of block number `block`, `count` panels each.
+    pub(crate) fn block(&self, block: usize, count: usize) -> Cut<'_> {
+        self.cut(block * count..(block + 1) * count, 0..self.rows)
+    }
+
+    /// All rows of one panel.
+    pub(crate) fn one(&self, index: usize) -> Cut<'_> {
+        self.cut(index..index + 1, 0..self.rows)
     }
 }
 
+/// Some rows of some panels.
+#[derive(Clone)]
+pub(crate) struct Cut<'a> {
+    pub(super) of: &'a Panels,
+    pub(super) panels: Range<usize>,
+    pub(super) rows: Range<usize>,
+}
+
 /// Writes one group of columns of `source` into the columns from `lane` on of a panel `width` wide.
-fn pack_group(source: Source<'_>, rows: usize, group: Group, to: &mut [f32], lane: usize, width: usize) {
+fn pack_group(
+    source: Source<'_>,
+    rows: usize,
+    group: Group,
+    to: &mut [f32],
+    lane: usize,
+    width: usize,
+) {
     match source {
         Source::Rows(from, stride) => {
             for (row, to) in to.chunks_exact_mut(width).enumerate() {
                 let to = &mut to[lane..lane + GROUP];
                 let from = &from[row * stride + group.start..][..group.count];
-                if let (Ok(to), Ok(from)) = (<&mut [f32; GROUP]>::try_from(&mut *to), <&[f32; GROUP]>::try_from(from)) {
+                if let (Ok(to), Ok(from)) = (
+                    <&mut [f32; GROUP]>::try_from(&mut *to),
+                    <&[f32; GROUP]>::try_from(from),
+                ) {
                     *to = *from;
                 } else {
                     to[..group.count].copy_from_slice(from);

@@ -1,12 +1,11 @@
 //! Few rows times packed panels.
 
 use super::micro::{Ahead, Target, rows_in_place};
-use super::pack::Panels;
+use super::pack::{Cut, Panels};
 use crate::Engine;
 use crate::grid::{Reads, Writes};
 use crate::simd::{Kernel, Path, Simd};
 use crate::threads::Parts;
-use std::ops::Range;
 
 /// Rows of a panel that stay in the first cache level while all blocks of rows pass over them.
 const K_BLOCK: usize = 128;
@@ -17,8 +16,21 @@ const AHEAD: usize = 1024;
 ///
 /// # Safety
 /// `a` is readable for `rows` rows of `k` numbers, `target` writable for `rows` rows of its columns.
-unsafe fn panel_product(path: Path, rows: usize, a: *const f32, stride: usize, panel: &[f32], target: Target) {
-    path.run(PanelProduct { rows, a, stride, panel, target });
+unsafe fn panel_product(
+    path: Path,
+    rows: usize,
+    a: *const f32,
+    stride: usize,
+    panel: &[f32],
+    target: Target,
+) {
+    path.run(PanelProduct {
+        rows,
+        a,
+        stride,
+        panel,
+        target,
+    });
 }
 
 struct PanelProduct<'a> {
@@ -33,7 +45,13 @@ impl Kernel for PanelProduct<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { rows, a, stride, panel, target } = self;
+        let Self {
+            rows,
+            a,
+            stride,
+            panel,
+            target,
+        } = self;
         let k = panel.len() / S::PANEL;
         let blocks = rows.div_ceil(S::ROW_TILE).max(1);
         let mut from = 0;
@@ -54,7 +72,10 @@ impl Kernel for PanelProduct<'_> {
                     let chunk = panel.as_ptr().add(from * S::PANEL);
                     // All blocks together request the next chunk, evenly: memory is busy all the time.
                     let step = S::PANEL / blocks;
-                    let ahead = Ahead { start: chunk.wrapping_add(AHEAD * S::PANEL + block * len * step), step };
+                    let ahead = Ahead {
+                        start: chunk.wrapping_add(AHEAD * S::PANEL + block * len * step),
+                        step,
+                    };
                     if count > 0 {
                         rows_in_place(simd, count, a, stride, chunk, len, ahead, target);
                     }
@@ -68,26 +89,32 @@ impl Kernel for PanelProduct<'_> {
     }
 }
 
-/// `out (+)= a · b` for the panels `panels` of `b` and `a` of `rows` rows, which meets rows `from..from + k` of `b`. The results of
-/// the panels lie side by side, `width` columns in all.
+/// `out (+)= a · b` for `a` of `rows` rows and a cut of packed panels. The results of the panels lie side by side, `width` columns in
+/// all.
 ///
 /// # Safety
-/// `a` is readable for `rows` rows of `k`, `out` writable for `rows` rows of `width`.
+/// `a` is readable for `rows` rows as long as the cut is high, `out` writable for `rows` rows of `width`.
 pub(crate) unsafe fn tile(
     path: Path,
     rows: usize,
-    b: &Panels,
-    panels: Range<usize>,
-    (from, k): (usize, usize),
     a: Reads,
-    (out, width): (Writes, usize),
+    b: Cut<'_>,
+    out: Writes,
+    width: usize,
     add: bool,
 ) {
-    for (index, panel) in panels.enumerate() {
-        let first = index * b.width();
-        let target = Target { start: out.at(0, first), row_stride: out.stride(), columns: b.width().min(width - first), add };
+    for (index, panel) in b.panels.clone().enumerate() {
+        let first = index * b.of.width();
+        let columns = b.of.width().min(width - first);
+        let target = Target {
+            start: out.at(0, first),
+            row_stride: out.stride(),
+            columns,
+            add,
+        };
+        let panel = b.of.rows_of(panel, b.rows.clone());
         // SAFETY: the caller vouches for `a` and `out`.
-        unsafe { panel_product(path, rows, a.at(0, 0), a.stride(), b.rows_of(panel, from, k), target) };
+        unsafe { panel_product(path, rows, a.at(0, 0), a.stride(), panel, target) };
     }
 }
 
@@ -101,7 +128,10 @@ pub fn product(engine: &Engine, a: &[f32], b: &Panels, c: &mut [f32], columns: u
         return;
     }
     let rows = c.len() / columns;
-    assert!(a.len() >= rows * k && b.count() * width >= columns, "shapes of a product");
+    assert!(
+        a.len() >= rows * k && b.count() * width >= columns,
+        "shapes of a product"
+    );
     let blocks = rows.div_ceil(ROWS);
     let c = Parts::new(c);
     engine.pool().run(blocks * b.count(), |task, _| {
@@ -121,7 +151,14 @@ pub fn product(engine: &Engine, a: &[f32], b: &Panels, c: &mut [f32], columns: u
                 columns: width.min(columns - start),
                 add: false,
             };
-            panel_product(engine.path(), last - first, a.as_ptr().add(first * k), k, b.get(index), target);
+            panel_product(
+                engine.path(),
+                last - first,
+                a.as_ptr().add(first * k),
+                k,
+                b.get(index),
+                target,
+            );
         }
     });
 }

@@ -41,9 +41,17 @@ pub fn transposed_product(
     (c, c_stride): (&mut [f32], usize),
     add: bool,
 ) {
-    let needed = |rows: usize, stride: usize, columns: usize| if rows == 0 { 0 } else { (rows - 1) * stride + columns };
+    let needed = |rows: usize, stride: usize, columns: usize| {
+        if rows == 0 {
+            0
+        } else {
+            (rows - 1) * stride + columns
+        }
+    };
     assert!(
-        a.len() >= needed(k, a_stride, m) && b.len() >= needed(k, b_stride, n) && c.len() >= needed(m, c_stride, n),
+        a.len() >= needed(k, a_stride, m)
+            && b.len() >= needed(k, b_stride, n)
+            && c.len() >= needed(m, c_stride, n),
         "shapes of a transposed product"
     );
     if m == 0 || n == 0 {
@@ -53,10 +61,26 @@ pub fn transposed_product(
     let widths = path.run(Widths);
     for first in (0..k.max(1)).step_by(K_BLOCK) {
         let k = (k - first).min(K_BLOCK);
-        let a = Matrix { data: &a[(first * a_stride).min(a.len())..], stride: a_stride, columns: m };
-        let b = Matrix { data: &b[(first * b_stride).min(b.len())..], stride: b_stride, columns: n };
+        let a = Matrix {
+            data: &a[(first * a_stride).min(a.len())..],
+            stride: a_stride,
+            columns: m,
+        };
+        let b = Matrix {
+            data: &b[(first * b_stride).min(b.len())..],
+            stride: b_stride,
+            columns: n,
+        };
         // The smaller operand is packed once for all threads, the larger one block by block by whoever multiplies it.
-        let product = Product { path, widths, a, b, k, c_stride, add: add || first > 0 };
+        let product = Product {
+            path,
+            widths,
+            a,
+            b,
+            k,
+            c_stride,
+            add: add || first > 0,
+        };
         product.run(engine, scratch, &mut *c);
     }
 }
@@ -88,8 +112,11 @@ impl Product<'_> {
         let (most, b_width) = self.widths;
         let a_width = self.a.columns.div_ceil(self.a.columns.div_ceil(most));
         let share_a = self.a.columns <= self.b.columns;
-        let (shared, shared_width, own, own_width) =
-            if share_a { (self.a, a_width, self.b, b_width) } else { (self.b, b_width, self.a, a_width) };
+        let (shared, shared_width, own, own_width) = if share_a {
+            (self.a, a_width, self.b, b_width)
+        } else {
+            (self.b, b_width, self.a, a_width)
+        };
         let k = self.k;
         let shared_strips = shared.columns.div_ceil(shared_width);
         let shared_len = k * shared_width;
@@ -98,55 +125,112 @@ impl Product<'_> {
         engine.pool().run(shared_strips, |strip, _| {
             // SAFETY: each task packs its own strip.
             let to = unsafe { parts.get(strip * shared_len..(strip + 1) * shared_len) };
-            pack_strip(self.path, shared, k, strip * shared_width, shared_width, !share_a, to);
+            pack_strip(
+                self.path,
+                shared,
+                k,
+                strip * shared_width,
+                shared_width,
+                !share_a,
+                to,
+            );
         });
         let packed = &scratch.shared;
 
         let own_len = k * own_width;
         let own_strips = own.columns.div_ceil(own_width);
         let per_task = (BLOCK_BYTES / (4 * own_len.max(1))).clamp(1, own_strips.div_ceil(8).max(1));
-        scratch.own.resize(engine.pool().threads() * per_task * own_len);
+        scratch
+            .own
+            .resize(engine.pool().threads() * per_task * own_len);
         let own_parts = Parts::new(&mut scratch.own);
         let c = Parts::new(c);
-        engine.pool().run(own_strips.div_ceil(per_task), |task, thread| {
-            // SAFETY: each thread has its own block.
-            let block = unsafe { own_parts.get(thread * per_task * own_len..(thread + 1) * per_task * own_len) };
-            let first = task * per_task;
-            let strips = per_task.min(own_strips - first);
-            for strip in 0..strips {
-                let to = &mut block[strip * own_len..(strip + 1) * own_len];
-                pack_strip(self.path, own, k, (first + strip) * own_width, own_width, share_a, to);
-            }
-            for one in 0..shared_strips {
-                let one_packed = &packed[one * shared_len..(one + 1) * shared_len];
+        engine
+            .pool()
+            .run(own_strips.div_ceil(per_task), |task, thread| {
+                // SAFETY: each thread has its own block.
+                let block = unsafe {
+                    own_parts.get(thread * per_task * own_len..(thread + 1) * per_task * own_len)
+                };
+                let first = task * per_task;
+                let strips = per_task.min(own_strips - first);
                 for strip in 0..strips {
-                    let own_packed = &block[strip * own_len..(strip + 1) * own_len];
-                    let (row, column, left, right) = if share_a {
-                        (one * a_width, (first + strip) * b_width, one_packed, own_packed)
-                    } else {
-                        ((first + strip) * a_width, one * b_width, own_packed, one_packed)
-                    };
-                    let rows = a_width.min(self.a.columns - row);
-                    let columns = b_width.min(self.b.columns - column);
-                    let start = row * self.c_stride + column;
-                    // The tiles of all tasks are disjoint.
-                    let start = c.get_raw(start..start + (rows - 1) * self.c_stride + columns);
-                    let target = Target { start, row_stride: self.c_stride, columns, add: self.add };
-                    self.path.run(Tile { rows, left, right, k, target });
+                    let to = &mut block[strip * own_len..(strip + 1) * own_len];
+                    pack_strip(
+                        self.path,
+                        own,
+                        k,
+                        (first + strip) * own_width,
+                        own_width,
+                        share_a,
+                        to,
+                    );
                 }
-            }
-        });
+                for one in 0..shared_strips {
+                    let one_packed = &packed[one * shared_len..(one + 1) * shared_len];
+                    for strip in 0..strips {
+                        let own_packed = &block[strip * own_len..(strip + 1) * own_len];
+                        let (row, column, left, right) = if share_a {
+                            (
+                                one * a_width,
+                                (first + strip) * b_width,
+                                one_packed,
+                                own_packed,
+                            )
+                        } else {
+                            (
+                                (first + strip) * a_width,
+                                one * b_width,
+                                own_packed,
+                                one_packed,
+                            )
+                        };
+                        let rows = a_width.min(self.a.columns - row);
+                        let columns = b_width.min(self.b.columns - column);
+                        let start = row * self.c_stride + column;
+                        // The tiles of all tasks are disjoint.
+                        let start = c.get_raw(start..start + (rows - 1) * self.c_stride + columns);
+                        let target = Target {
+                            start,
+                            row_stride: self.c_stride,
+                            columns,
+                            add: self.add,
+                        };
+                        self.path.run(Tile {
+                            rows,
+                            left,
+                            right,
+                            k,
+                            target,
+                        });
+                    }
+                }
+            });
     }
 }
 
 /// Packs `width` columns from `first` on side by side. The strip of a left operand is only as wide as columns are left, that of a
 /// right operand is filled up with zeros; both follow from what a tile reads.
-fn pack_strip(path: Path, matrix: Matrix<'_>, k: usize, first: usize, width: usize, right: bool, to: &mut [f32]) {
+fn pack_strip(
+    path: Path,
+    matrix: Matrix<'_>,
+    k: usize,
+    first: usize,
+    width: usize,
+    right: bool,
+    to: &mut [f32],
+) {
     let count = width.min(matrix.columns - first);
     let packed = if right { width } else { count };
     let from = Reads::new(matrix.data, first, matrix.stride, k, count);
     let to = Parts::new(&mut to[..k * packed]);
-    path.run(PackStrip { rows: k, count, from, to: Writes::new(&to, 0, packed, k, packed), packed });
+    path.run(PackStrip {
+        rows: k,
+        count,
+        from,
+        to: Writes::new(&to, 0, packed, k, packed),
+        packed,
+    });
 }
 
 /// Copies `count` columns and fills up with zeros to `packed`.
@@ -185,12 +269,25 @@ impl Kernel for Tile<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        debug_assert!(self.left.len() >= self.k * self.rows && self.right.len() >= self.k * S::PANEL);
+        debug_assert!(
+            self.left.len() >= self.k * self.rows && self.right.len() >= self.k * S::PANEL
+        );
         // SAFETY: the strips hold `k` rows, the caller checked the target.
         unsafe {
             let right = self.right.as_ptr();
-            let ahead = Ahead { start: right.wrapping_add(512), step: S::PANEL };
-            rows_packed(simd, self.rows, self.left.as_ptr(), right, self.k, ahead, self.target);
+            let ahead = Ahead {
+                start: right.wrapping_add(512),
+                step: S::PANEL,
+            };
+            rows_packed(
+                simd,
+                self.rows,
+                self.left.as_ptr(),
+                right,
+                self.k,
+                ahead,
+                self.target,
+            );
         }
     }
 }

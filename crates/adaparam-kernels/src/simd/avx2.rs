@@ -2,12 +2,14 @@
 
 use super::{Kernel, Simd};
 use std::arch::x86_64::{
-    __m256, __m256i, _CMP_LT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _MM_HINT_T1, _mm_add_ps, _mm_add_ss,
-    _mm_cvtss_f32, _mm_max_ps, _mm_max_ss, _mm_movehl_ps, _mm_prefetch, _mm_shuffle_ps, _mm256_add_epi32, _mm256_add_ps,
-    _mm256_and_ps, _mm256_blendv_ps, _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_cmp_ps, _mm256_cvtps_epi32,
-    _mm256_div_ps, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_fnmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256,
-    _mm256_maskload_ps, _mm256_maskstore_ps, _mm256_max_ps, _mm256_min_ps, _mm256_mul_ps, _mm256_round_ps, _mm256_set1_epi32,
-    _mm256_set1_ps, _mm256_slli_epi32, _mm256_sqrt_ps, _mm256_srai_epi32, _mm256_storeu_ps, _mm256_sub_epi32, _mm256_sub_ps,
+    __m256, __m256i, _CMP_LT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _MM_HINT_T1,
+    _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_max_ps, _mm_max_ss, _mm_movehl_ps, _mm_prefetch,
+    _mm_shuffle_ps, _mm256_add_epi32, _mm256_add_ps, _mm256_and_ps, _mm256_blendv_ps,
+    _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_cmp_ps, _mm256_cvtps_epi32, _mm256_div_ps,
+    _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_fnmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256,
+    _mm256_maskload_ps, _mm256_maskstore_ps, _mm256_max_ps, _mm256_min_ps, _mm256_mul_ps,
+    _mm256_round_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_slli_epi32, _mm256_sqrt_ps,
+    _mm256_srai_epi32, _mm256_storeu_ps, _mm256_sub_epi32, _mm256_sub_ps,
 };
 
 /// Proof that the processor has AVX2 and FMA.
@@ -28,12 +30,14 @@ pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
 /// Eight ones and eight zeros: a mask of the first `n` lanes starts `n` before their border.
 static BORDER: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
-impl Avx2 {
-    #[inline(always)]
-    fn first(self, n: usize) -> __m256i {
-        // SAFETY: `n` is at most 8, so eight numbers are left from `8 - n` on; `self` vouches for the instruction.
-        unsafe { _mm256_loadu_si256(BORDER.as_ptr().wrapping_add(8 - n.min(8)).cast()) }
-    }
+/// A mask of the first `n` lanes.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn first(n: usize) -> __m256i {
+    // SAFETY: eight numbers are left from `8 - n` on; the caller vouches for the instruction.
+    unsafe { _mm256_loadu_si256(BORDER.as_ptr().wrapping_add(8 - n.min(8)).cast()) }
 }
 
 /// Wraps an intrinsic without pointers.
@@ -68,12 +72,12 @@ impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn load_first(self, from: *const f32, n: usize) -> __m256 {
         // SAFETY: the mask keeps the access within the `n` numbers that the caller vouches for.
-        unsafe { _mm256_maskload_ps(from, self.first(n)) }
+        unsafe { _mm256_maskload_ps(from, first(n)) }
     }
     #[inline(always)]
     unsafe fn store_first(self, to: *mut f32, x: __m256, n: usize) {
         // SAFETY: the mask keeps the access within the `n` numbers that the caller vouches for.
-        unsafe { _mm256_maskstore_ps(to, self.first(n), x) }
+        unsafe { _mm256_maskstore_ps(to, first(n), x) }
     }
     #[inline(always)]
     fn add(self, a: __m256, b: __m256) -> __m256 {
@@ -135,7 +139,10 @@ impl Simd for Avx2 {
             let half = _mm256_srai_epi32::<1>(n);
             let bias = _mm256_set1_epi32(127);
             let power = _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(half, bias)));
-            let rest = _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(_mm256_sub_epi32(n, half), bias)));
+            let rest = _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(
+                _mm256_sub_epi32(n, half),
+                bias,
+            )));
             _mm256_mul_ps(_mm256_mul_ps(a, power), rest)
         }
     }

@@ -135,7 +135,9 @@ impl Path {
 
     /// The available instruction set of that [name](Path::name), if there is one.
     pub fn named(name: &str) -> Option<Self> {
-        Self::available().into_iter().find(|path| path.name() == name)
+        Self::available()
+            .into_iter()
+            .find(|path| path.name() == name)
     }
 
     /// `avx512`, `avx2`, `neon` or `portable`.

@@ -2,9 +2,10 @@
 
 use super::{Kernel, Simd};
 use std::arch::aarch64::{
-    float32x4_t, vabsq_f32, vaddq_f32, vaddq_s32, vaddvq_f32, vbslq_f32, vcltq_f32, vcvtnq_s32_f32, vdivq_f32, vdupq_n_f32,
-    vdupq_n_s32, vfmaq_f32, vfmsq_f32, vld1q_f32, vmaxvq_f32, vmulq_f32, vreinterpretq_f32_s32, vrndnq_f32, vshlq_n_s32,
-    vshrq_n_s32, vsqrtq_f32, vst1q_f32, vsubq_f32, vsubq_s32,
+    float32x4_t, vabsq_f32, vaddq_f32, vaddq_s32, vaddvq_f32, vbslq_f32, vcltq_f32, vcvtnq_s32_f32,
+    vdivq_f32, vdupq_n_f32, vdupq_n_s32, vfmaq_f32, vfmsq_f32, vld1q_f32, vmaxvq_f32, vmulq_f32,
+    vreinterpretq_f32_s32, vrndnq_f32, vshlq_n_s32, vshrq_n_s32, vsqrtq_f32, vst1q_f32, vsubq_f32,
+    vsubq_s32,
 };
 
 /// Needs no proof beyond the architecture: 64-bit ARM always has NEON.
@@ -104,7 +105,13 @@ impl Simd for Neon {
         neon!(vabsq_f32(a))
     }
     #[inline(always)]
-    fn select_lt(self, x: float32x4_t, y: float32x4_t, a: float32x4_t, b: float32x4_t) -> float32x4_t {
+    fn select_lt(
+        self,
+        x: float32x4_t,
+        y: float32x4_t,
+        a: float32x4_t,
+        b: float32x4_t,
+    ) -> float32x4_t {
         // SAFETY: every 64-bit ARM target of this crate has NEON.
         unsafe { vbslq_f32(vcltq_f32(x, y), a, b) }
     }
@@ -121,7 +128,8 @@ impl Simd for Neon {
             let half = vshrq_n_s32::<1>(n);
             let bias = vdupq_n_s32(127);
             let power = vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(half, bias)));
-            let rest = vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(vsubq_s32(n, half), bias)));
+            let rest =
+                vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(vsubq_s32(n, half), bias)));
             vmulq_f32(vmulq_f32(a, power), rest)
         }
     }

@@ -45,8 +45,14 @@ impl Simd for Portable {
     }
     #[inline(always)]
     unsafe fn load_first(self, from: *const f32, n: usize) -> F {
-        // SAFETY: the caller vouches for the first `n` numbers.
-        each(|lane| if lane < n { unsafe { *from.add(lane) } } else { 0.0 })
+        each(|lane| {
+            if lane < n {
+                // SAFETY: the caller vouches for the first `n` numbers.
+                unsafe { *from.add(lane) }
+            } else {
+                0.0
+            }
+        })
     }
     #[inline(always)]
     unsafe fn store_first(self, to: *mut f32, x: F, n: usize) {

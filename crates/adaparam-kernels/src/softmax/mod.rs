@@ -4,13 +4,14 @@
 //! sum of exponentials of a row are gathered while its logits are still in cache; the exponentials are taken again where the
 //! gradients are needed, which is cheaper than another pass over memory.
 
+mod pointwise;
+
 use crate::Engine;
 use crate::gemm::{GROUP, Panels, Scratch, Source, contiguous_groups, tile, transposed_product};
-use crate::grid::{Reads, Writes, load, store, vectors};
-use crate::math::exp;
+use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
-use crate::simd::{Kernel, Simd};
 use crate::threads::Parts;
+use pointwise::{AddBias, LogitGradient, SumExp};
 
 /// Most logits that exist at once unless [`Softmax::with_chunk`] says otherwise: 64 MiB.
 pub const CHUNK: usize = 1 << 24;
@@ -37,8 +38,15 @@ impl Projection<'_> {
     }
 
     fn check(&self) {
-        assert_eq!(self.weight.len(), self.vocabulary() * self.width, "length of the projection");
-        assert!(self.bias.is_empty() || self.bias.len() == self.vocabulary(), "length of the projection's bias");
+        assert_eq!(
+            self.weight.len(),
+            self.vocabulary() * self.width,
+            "length of the projection"
+        );
+        assert!(
+            self.bias.is_empty() || self.bias.len() == self.vocabulary(),
+            "length of the projection's bias"
+        );
     }
 }
 
@@ -92,11 +100,21 @@ impl Softmax {
     pub fn pack(&mut self, engine: &Engine, projection: &Projection<'_>) {
         projection.check();
         let Projection { weight, width, .. } = *projection;
-        self.forward.pack(engine, &[(Source::Columns(weight, width), width)], &contiguous_groups(projection.vocabulary()));
+        self.forward.pack(
+            engine,
+            &[(Source::Columns(weight, width), width)],
+            &contiguous_groups(projection.vocabulary()),
+        );
     }
 
     /// `logits = input · weightᵀ + bias`, `[rows, vocabulary]`.
-    pub fn logits(&self, engine: &Engine, projection: &Projection<'_>, input: &[f32], logits: &mut [f32]) {
+    pub fn logits(
+        &self,
+        engine: &Engine,
+        projection: &Projection<'_>,
+        input: &[f32],
+        logits: &mut [f32],
+    ) {
         let rows = input.len() / projection.width;
         let vocabulary = projection.vocabulary();
         assert_eq!(logits.len(), rows * vocabulary, "length of the logits");
@@ -112,7 +130,14 @@ impl Softmax {
     ///
     /// # Panics
     /// If a target is not in the vocabulary or a slice has the wrong length.
-    pub fn loss(&mut self, engine: &Engine, projection: &Projection<'_>, input: &[f32], targets: &[u32], loss: &mut [f32]) -> f64 {
+    pub fn loss(
+        &mut self,
+        engine: &Engine,
+        projection: &Projection<'_>,
+        input: &[f32],
+        targets: &[u32],
+        loss: &mut [f32],
+    ) -> f64 {
         let vocabulary = projection.vocabulary();
         check(projection, input, targets, loss);
         let threads = engine.pool().threads();
@@ -120,7 +145,9 @@ impl Softmax {
         let mut logits = std::mem::take(&mut self.logits);
         {
             let scratch = Parts::new(&mut logits);
-            let place = |words: Words, rows: usize, _, thread| Writes::new(&scratch, thread * ROWS * WORDS, WORDS, rows, words.count);
+            let place = |words: Words, rows: usize, _, thread| {
+                Writes::new(&scratch, thread * ROWS * WORDS, WORDS, rows, words.count)
+            };
             self.gather(engine, projection, input, targets, &place);
         }
         self.logits = logits;
@@ -145,10 +172,26 @@ impl Softmax {
         check(projection, input, targets, loss);
         let Projection { weight, width, .. } = *projection;
         let vocabulary = projection.vocabulary();
-        assert_eq!(gradient.d_input.len(), input.len(), "length of the input's gradient");
-        assert_eq!(gradient.d_weight.len(), weight.len(), "length of the projection's gradient");
-        assert_eq!(gradient.d_bias.len(), projection.bias.len(), "length of the bias's gradient");
-        self.backward.pack(engine, &[(Source::Rows(weight, width), vocabulary)], &contiguous_groups(width));
+        assert_eq!(
+            gradient.d_input.len(),
+            input.len(),
+            "length of the input's gradient"
+        );
+        assert_eq!(
+            gradient.d_weight.len(),
+            weight.len(),
+            "length of the projection's gradient"
+        );
+        assert_eq!(
+            gradient.d_bias.len(),
+            projection.bias.len(),
+            "length of the bias's gradient"
+        );
+        self.backward.pack(
+            engine,
+            &[(Source::Rows(weight, width), vocabulary)],
+            &contiguous_groups(width),
+        );
         gradient.d_bias.fill(0.0);
         if targets.is_empty() {
             gradient.d_weight.fill(0.0);
@@ -156,20 +199,36 @@ impl Softmax {
         let rows_at_once = (self.chunk / vocabulary.max(1)).clamp(1, targets.len().max(1));
         self.logits.resize(rows_at_once * vocabulary);
         let mut logits = std::mem::take(&mut self.logits);
-        let chunks = targets.chunks(rows_at_once).zip(loss.chunks_mut(rows_at_once));
+        let chunks = targets
+            .chunks(rows_at_once)
+            .zip(loss.chunks_mut(rows_at_once));
         for (index, (targets, loss)) in chunks.enumerate() {
             let first = index * rows_at_once * width;
             let input = &input[first..first + targets.len() * width];
             {
                 let shared = Parts::new(&mut logits);
                 let place = |words: Words, rows: usize, first: usize, _| {
-                    Writes::new(&shared, first * vocabulary + words.first, vocabulary, rows, words.count)
+                    Writes::new(
+                        &shared,
+                        first * vocabulary + words.first,
+                        vocabulary,
+                        rows,
+                        words.count,
+                    )
                 };
                 self.gather(engine, projection, input, targets, &place);
             }
             self.combine(vocabulary.div_ceil(WORDS), targets.len(), loss);
             let d_input = &mut gradient.d_input[first..first + targets.len() * width];
-            self.input_gradient(engine, projection, targets, scale, &mut logits, d_input, gradient.d_bias);
+            self.input_gradient(
+                engine,
+                projection,
+                targets,
+                scale,
+                &mut logits,
+                d_input,
+                gradient.d_bias,
+            );
             transposed_product(
                 engine,
                 &mut self.products,
@@ -185,16 +244,40 @@ impl Softmax {
     }
 
     /// Logits of a block of words.
-    fn block(&self, engine: &Engine, projection: &Projection<'_>, words: Words, input: &[f32], rows: usize, out: Writes) {
+    fn block(
+        &self,
+        engine: &Engine,
+        projection: &Projection<'_>,
+        words: Words,
+        input: &[f32],
+        rows: usize,
+        out: Writes,
+    ) {
         let width = projection.width;
         let per_block = WORDS / self.forward.width();
-        let panels = words.first / WORDS * per_block..(words.first + words.count).div_ceil(self.forward.width());
+        let panels = words.first / WORDS * per_block
+            ..(words.first + words.count).div_ceil(self.forward.width());
         let a = Reads::new(input, 0, width, rows, width);
         // SAFETY: the input has rows of `width`, and the target belongs to this task.
-        unsafe { tile(engine.path(), rows, &self.forward, panels, (0, width), a, (out, words.count), false) };
+        unsafe {
+            tile(
+                engine.path(),
+                rows,
+                a,
+                self.forward.cut(panels, 0..width),
+                out,
+                words.count,
+                false,
+            );
+        };
         if !projection.bias.is_empty() {
             let bias = Reads::new(projection.bias, words.first, 0, 1, words.count);
-            engine.path().run(AddBias { rows, columns: words.count, bias, to: out });
+            engine.path().run(AddBias {
+                rows,
+                columns: words.count,
+                bias,
+                to: out,
+            });
         }
     }
 
@@ -221,18 +304,40 @@ impl Softmax {
             let target_logits = Parts::new(&mut target_logits);
             engine.pool().run(word_blocks * row_blocks, |task, thread| {
                 let (word_block, row_block) = (task / row_blocks, task % row_blocks);
-                let (first, last) = (rows * row_block / row_blocks, rows * (row_block + 1) / row_blocks);
+                let (first, last) = (
+                    rows * row_block / row_blocks,
+                    rows * (row_block + 1) / row_blocks,
+                );
                 let count = last - first;
                 let words = Words::of(word_block, vocabulary);
                 let out = place(words, count, first, thread);
-                self.block(engine, projection, words, &input[first * width..last * width], count, out);
+                self.block(
+                    engine,
+                    projection,
+                    words,
+                    &input[first * width..last * width],
+                    count,
+                    out,
+                );
                 // SAFETY: this task alone has these rows of this block of words.
-                let partial = unsafe { partial.get((word_block * rows + first) * 2..(word_block * rows + last) * 2) };
-                engine.path().run(SumExp { columns: words.count, logits: out.reads(), partial });
+                let partial = unsafe {
+                    partial.get((word_block * rows + first) * 2..(word_block * rows + last) * 2)
+                };
+                engine.path().run(SumExp {
+                    columns: words.count,
+                    logits: out.reads(),
+                    partial,
+                });
                 for (row, &target) in targets[first..last].iter().enumerate() {
-                    if let Some(column) = (target as usize).checked_sub(words.first).filter(|&column| column < words.count) {
+                    if let Some(column) = (target as usize)
+                        .checked_sub(words.first)
+                        .filter(|&column| column < words.count)
+                    {
                         // SAFETY: a target is in one block of words only, so one task alone has its row.
-                        unsafe { target_logits.get(2 * (first + row)..2 * (first + row) + 1)[0] = *out.at(row, column) };
+                        unsafe {
+                            target_logits.get(2 * (first + row)..2 * (first + row) + 1)[0] =
+                                *out.at(row, column);
+                        };
                     }
                 }
             });
@@ -244,9 +349,12 @@ impl Softmax {
     /// Puts the blocks of words together: the logarithm of each row's sum of exponentials, and the loss.
     fn combine(&mut self, word_blocks: usize, rows: usize, loss: &mut [f32]) {
         for (row, loss) in loss.iter_mut().enumerate() {
-            let blocks = || (0..word_blocks).map(|block| &self.partial[(block * rows + row) * 2..][..2]);
+            let blocks =
+                || (0..word_blocks).map(|block| &self.partial[(block * rows + row) * 2..][..2]);
             let largest = blocks().fold(f32::NEG_INFINITY, |largest, block| largest.max(block[0]));
-            let sum: f64 = blocks().map(|block| f64::from(block[1]) * f64::from(block[0] - largest).exp()).sum();
+            let sum: f64 = blocks()
+                .map(|block| f64::from(block[1]) * f64::from(block[0] - largest).exp())
+                .sum();
             let target = f64::from(self.rows[2 * row]);
             let log_sum = f64::from(largest) + sum.ln();
             *loss = (log_sum - target) as f32;
@@ -281,12 +389,36 @@ impl Softmax {
             let out = Writes::new(&d_input, first * width, width, count, width);
             for block in 0..vocabulary.div_ceil(WORDS) {
                 let words = Words::of(block, vocabulary);
-                let chunk = Writes::new(&logits, first * vocabulary + words.first, vocabulary, count, words.count);
-                let d_bias = (!d_bias.is_empty()).then(|| Writes::new(&d_biases, task * vocabulary + words.first, 0, 1, words.count));
+                let chunk = Writes::new(
+                    &logits,
+                    first * vocabulary + words.first,
+                    vocabulary,
+                    count,
+                    words.count,
+                );
+                let d_bias = (!d_bias.is_empty()).then(|| {
+                    Writes::new(
+                        &d_biases,
+                        task * vocabulary + words.first,
+                        0,
+                        1,
+                        words.count,
+                    )
+                });
                 let row_values = Reads::new(row_values, 2 * first, 2, count, 2);
-                engine.path().run(LogitGradient { rows: count, columns: words.count, logits: chunk, row_values, scale, d_bias });
+                engine.path().run(LogitGradient {
+                    rows: count,
+                    columns: words.count,
+                    logits: chunk,
+                    row_values,
+                    scale,
+                    d_bias,
+                });
                 for (row, &target) in targets[first..last].iter().enumerate() {
-                    if let Some(column) = (target as usize).checked_sub(words.first).filter(|&column| column < words.count) {
+                    if let Some(column) = (target as usize)
+                        .checked_sub(words.first)
+                        .filter(|&column| column < words.count)
+                    {
                         // SAFETY: the rows of this task belong to it.
                         unsafe {
                             *chunk.at(row, column) -= scale;
@@ -296,9 +428,19 @@ impl Softmax {
                         }
                     }
                 }
-                let panels = 0..backward.count();
+                let cut = backward.cut(0..backward.count(), words.first..words.first + words.count);
                 // SAFETY: the gradients have rows of these words, and the rows of the result belong to this task.
-                unsafe { tile(engine.path(), count, backward, panels, (words.first, words.count), chunk.reads(), (out, width), block > 0) };
+                unsafe {
+                    tile(
+                        engine.path(),
+                        count,
+                        chunk.reads(),
+                        cut,
+                        out,
+                        width,
+                        block > 0,
+                    );
+                };
             }
         });
         for partial in self.d_bias.chunks_exact(d_bias.len().max(1)) {
@@ -311,11 +453,23 @@ impl Softmax {
 
 fn check(projection: &Projection<'_>, input: &[f32], targets: &[u32], loss: &[f32]) {
     projection.check();
-    assert_eq!(input.len(), targets.len() * projection.width, "length of the input");
+    assert_eq!(
+        input.len(),
+        targets.len() * projection.width,
+        "length of the input"
+    );
     assert_eq!(loss.len(), targets.len(), "length of the losses");
     let vocabulary = projection.vocabulary();
-    assert!(targets.iter().all(|&target| (target as usize) < vocabulary), "a target is not in the vocabulary");
-    const { assert!(WORDS % (2 * GROUP) == 0, "a block of words is whole panels") };
+    assert!(
+        targets.iter().all(|&target| (target as usize) < vocabulary),
+        "a target is not in the vocabulary"
+    );
+    const {
+        assert!(
+            WORDS.is_multiple_of(2 * GROUP),
+            "a block of words is whole panels"
+        );
+    };
 }
 
 /// A block of neighbouring words.
@@ -328,112 +482,9 @@ struct Words {
 impl Words {
     fn of(block: usize, vocabulary: usize) -> Self {
         let first = block * WORDS;
-        Self { first, count: WORDS.min(vocabulary - first) }
-    }
-}
-
-struct AddBias {
-    rows: usize,
-    columns: usize,
-    bias: Reads,
-    to: Writes,
-}
-
-impl Kernel for AddBias {
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        for row in 0..self.rows {
-            for (v, n) in vectors(simd, self.columns) {
-                // SAFETY: the rectangles have these columns, and the written ones belong to this task.
-                unsafe {
-                    let to = self.to.at(row, v);
-                    store(simd, to, simd.add(load(simd, to, n), load(simd, self.bias.at(0, v), n)), n);
-                }
-            }
-        }
-    }
-}
-
-/// Largest number of each row, and sum of exponentials relative to it.
-struct SumExp<'a> {
-    columns: usize,
-    logits: Reads,
-    partial: &'a mut [f32],
-}
-
-impl Kernel for SumExp<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        for (row, partial) in self.partial.chunks_exact_mut(2).enumerate() {
-            let mut largest = simd.splat(f32::NEG_INFINITY);
-            let mut tail = f32::NEG_INFINITY;
-            for (v, n) in vectors(simd, self.columns) {
-                // SAFETY: the row has these columns.
-                unsafe {
-                    if n == S::LANES {
-                        largest = simd.max(simd.load(self.logits.at(row, v)), largest);
-                    } else {
-                        for lane in 0..n {
-                            tail = tail.max(*self.logits.at(row, v + lane));
-                        }
-                    }
-                }
-            }
-            let largest = simd.largest(largest).max(tail);
-            let mut sum = simd.splat(0.0);
-            let mut tail = 0.0;
-            for (v, n) in vectors(simd, self.columns) {
-                // SAFETY: as above.
-                unsafe {
-                    let e = exp(simd, simd.sub(load(simd, self.logits.at(row, v), n), simd.splat(largest)));
-                    if n == S::LANES {
-                        sum = simd.add(sum, e);
-                    } else {
-                        let mut lanes = [0.0f32; 16];
-                        simd.store(lanes.as_mut_ptr(), e);
-                        tail = lanes[..n].iter().sum::<f32>();
-                    }
-                }
-            }
-            partial[0] = largest;
-            partial[1] = simd.sum(sum) + tail;
-        }
-    }
-}
-
-/// `logits = scale · exp(logits - log_sum)`, and the sums of their columns.
-struct LogitGradient {
-    rows: usize,
-    columns: usize,
-    logits: Writes,
-    /// For each row: logit of the target, logarithm of the sum of exponentials.
-    row_values: Reads,
-    scale: f32,
-    d_bias: Option<Writes>,
-}
-
-impl Kernel for LogitGradient {
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let scale = simd.splat(self.scale);
-        for row in 0..self.rows {
-            // SAFETY: each row has two values.
-            let log_sum = simd.splat(unsafe { *self.row_values.at(row, 1) });
-            for (v, n) in vectors(simd, self.columns) {
-                // SAFETY: the rectangles have these columns, which belong to this task.
-                unsafe {
-                    let at = self.logits.at(row, v);
-                    let d = simd.mul(scale, exp(simd, simd.sub(load(simd, at, n), log_sum)));
-                    store(simd, at, d, n);
-                    if let Some(d_bias) = self.d_bias {
-                        let at = d_bias.at(0, v);
-                        store(simd, at, simd.add(load(simd, at, n), d), n);
-                    }
-                }
-            }
+        Self {
+            first,
+            count: WORDS.min(vocabulary - first),
         }
     }
 }
