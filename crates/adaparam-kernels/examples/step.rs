@@ -229,7 +229,8 @@ impl Model {
             .sum()
     }
 
-    /// Training step number `number`: the times of the phases, and the mean loss.
+    /// Training step number `number`: the times of the phases, and the mean loss. Read from top to bottom.
+    #[allow(clippy::too_many_lines)]
     fn step(&mut self, engine: &Engine, number: u64) -> ([f64; 8], f64) {
         let (steps, width) = (self.steps, self.shape.input);
         let rows = steps * BATCH;

@@ -79,9 +79,12 @@ impl Buffer {
         if start == libc::MAP_FAILED {
             return None;
         }
-        // SAFETY: the range is the mapping just made; the advice does not change its content and may be refused.
-        unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
-        let aligned = start.wrapping_byte_add(start.align_offset(LARGE_PAGE));
+        let aligned = start.wrapping_byte_add(start.cast::<u8>().align_offset(LARGE_PAGE));
+        // The rest that does not fill a large page stays on small ones, or half a page would be lost on average.
+        let whole = len * 4 / LARGE_PAGE * LARGE_PAGE;
+        // SAFETY: the range is inside the mapping just made; the advice does not change its content
+        // and may be refused.
+        unsafe { libc::madvise(aligned, whole, libc::MADV_HUGEPAGE) };
         Some(Self {
             start: NonNull::new(aligned.cast())?,
             len,

@@ -12,6 +12,9 @@ const K_BLOCK: usize = 2048;
 /// Bytes of a packed block that stays in the second cache level of a core while the other operand passes over it.
 const BLOCK_BYTES: usize = 768 << 10;
 
+/// How many rows ahead of its use a matrix is requested while it is packed.
+const AHEAD: usize = 32;
+
 /// Packed operands of [`transposed_product`], kept between calls.
 #[derive(Default)]
 pub struct Scratch {
@@ -249,6 +252,8 @@ impl Kernel for PackStrip {
         for row in 0..self.rows {
             for (v, n) in vectors(simd, self.packed) {
                 let from = self.from.at(row, v);
+                // Rows are too far apart for the processor to see the pattern by itself.
+                simd.prefetch(self.from.at(row + AHEAD, v));
                 let present = self.count.saturating_sub(v).min(n);
                 // SAFETY: the rows have that many columns, and the strip belongs to the caller.
                 unsafe { store(simd, self.to.at(row, v), load(simd, from, present), n) };
