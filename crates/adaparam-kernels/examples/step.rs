@@ -3,98 +3,21 @@
 //! `cargo run --release --example step -- [17m|small] [threads] [repetitions] [path]`
 #![allow(clippy::print_stdout)]
 
+mod model;
+
 use adaparam_kernels::adam::{Adam, Parameter};
 use adaparam_kernels::alstm::{
-    Adaptation, Latent, LayerGradients, LayerMasks, LayerWeights, Packed, PolicyLayout, Shape,
-    State, Summary, Tape, Window,
+    LayerGradients, LayerMasks, LayerWeights, Packed, Shape, State, Tape, Window,
 };
 use adaparam_kernels::embedding::{Lookup, apply_mask};
 use adaparam_kernels::memory::Buffer;
 use adaparam_kernels::simd::Path;
 use adaparam_kernels::softmax::{Gradient, Projection, Softmax};
 use adaparam_kernels::{Engine, peak};
+use model::{Layer, VOCABULARY, median, noise, shape};
 use std::time::Instant;
 
-const VOCABULARY: usize = 10_000;
 const BATCH: usize = 20;
-
-/// Parameters, gradients or moments of one layer, in the order of [`LayerWeights`].
-struct Layer([Buffer; 8]);
-
-impl Layer {
-    fn new(shape: &Shape, index: usize, mut fill: impl FnMut(usize) -> f32) -> Self {
-        let s = shape.layer(index);
-        let lengths = [
-            s.summary * s.latent_gates,
-            s.latent * s.latent_gates,
-            s.latent_gates,
-            s.latent_gates,
-            s.latent * s.policy.width,
-            s.input * 4 * s.hidden,
-            s.hidden * 4 * s.hidden,
-            4 * s.hidden,
-        ];
-        Self(lengths.map(|len| {
-            let mut buffer = Buffer::new(len);
-            buffer
-                .iter_mut()
-                .enumerate()
-                .for_each(|(index, x)| *x = fill(index));
-            buffer
-        }))
-    }
-
-    fn weights(&self) -> LayerWeights<'_> {
-        let [
-            latent_input,
-            latent_hidden,
-            latent_input_bias,
-            latent_hidden_bias,
-            projection,
-            input,
-            hidden,
-            bias,
-        ] = self.0.each_ref().map(|buffer| &buffer[..]);
-        LayerWeights {
-            latent_input,
-            latent_hidden,
-            latent_input_bias,
-            latent_hidden_bias,
-            projection,
-            input,
-            hidden,
-            bias,
-        }
-    }
-
-    fn gradients(&mut self) -> LayerGradients<'_> {
-        let [
-            latent_input,
-            latent_hidden,
-            latent_input_bias,
-            latent_hidden_bias,
-            projection,
-            input,
-            hidden,
-            bias,
-        ] = self.0.each_mut().map(|buffer| &mut buffer[..]);
-        LayerGradients {
-            latent_input,
-            latent_hidden,
-            latent_input_bias,
-            latent_hidden_bias,
-            projection,
-            input,
-            hidden,
-            bias,
-        }
-    }
-}
-
-/// Numbers between -scale and scale that look random enough.
-fn noise(scale: f32) -> impl FnMut(usize) -> f32 {
-    move |index| scale * ((index.wrapping_mul(2_654_435_761) >> 7) % 2001) as f32 / 1000.0 - scale
-}
 
 fn mask(len: usize) -> Vec<f32> {
     (0..len)
@@ -169,16 +92,7 @@ struct Model {
 
 impl Model {
     fn new(width: usize, hidden: usize, latent: usize, steps: usize) -> Self {
-        let shape = Shape {
-            input: width,
-            hidden: vec![hidden, width],
-            latent,
-            kind: Latent::Recurrent,
-            summary: Summary::Hybrid,
-            adaptation: Adaptation::InputOutput,
-            layout: PolicyLayout::Paper,
-            bias: true,
-        };
+        let shape = shape(width, hidden, latent);
         let rows = steps * BATCH;
         let zeros = || {
             (0..2)
@@ -430,12 +344,6 @@ fn main() {
             println!("{line}");
         }
     }
-}
-
-/// Sorts and returns the middle.
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 struct Clock {

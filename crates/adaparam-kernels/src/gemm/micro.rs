@@ -47,6 +47,12 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(
     target: Target,
 ) {
     let mut sums = [[simd.splat(0.0); V]; R];
+    // The result arrives in cache while it is computed, instead of when it is stored.
+    for row in 0..R {
+        let to = target.start.wrapping_add(row * target.row_stride);
+        simd.prefetch(to);
+        simd.prefetch(to.wrapping_add(V * S::LANES - 1));
+    }
     let mut a = left.start;
     let mut b = panel;
     let mut next = ahead.start;
