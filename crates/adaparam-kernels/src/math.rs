@@ -39,7 +39,7 @@ pub fn sigmoid<S: Simd>(simd: S, x: S::F) -> S::F {
     let one = simd.splat(1.0);
     let zero = simd.splat(0.0);
     let e = exp(simd, simd.sub(zero, simd.abs(x)));
-    simd.div(simd.select_lt(x, zero, e, one), simd.add(one, e))
+    simd.ratio(simd.select_lt(x, zero, e, one), simd.add(one, e))
 }
 
 /// Hyperbolic tangent in every lane.
@@ -63,7 +63,7 @@ pub fn tanh<S: Simd>(simd: S, x: S::F) -> S::F {
     for c in [3.938_627_3e-4, 2.724_583e-2, 4.701_324_6e-1, 1.0] {
         q = simd.mul_add(q, y, simd.splat(c));
     }
-    let t = simd.div(simd.mul(x, p), q);
+    let t = simd.ratio(simd.mul(x, p), q);
     simd.max(simd.splat(-1.0), simd.min(one, t))
 }
 

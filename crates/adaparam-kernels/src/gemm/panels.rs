@@ -7,8 +7,8 @@ use crate::grid::{Reads, Writes};
 use crate::simd::{Kernel, Path, Simd};
 use crate::threads::Parts;
 
-/// Rows of a panel that stay in the first cache level while all blocks of rows pass over them.
-const K_BLOCK: usize = 128;
+/// Most rows of a panel that stay in the first cache level while all blocks of rows pass over them.
+const K_BLOCK: usize = 200;
 /// How far ahead of its use a panel is requested, in rows.
 const AHEAD: usize = 1024;
 
@@ -54,9 +54,11 @@ impl Kernel for PanelProduct<'_> {
         } = self;
         let k = panel.len() / S::PANEL;
         let blocks = rows.div_ceil(S::ROW_TILE).max(1);
-        let mut from = 0;
-        loop {
-            let len = (k - from).min(K_BLOCK);
+        // Equal chunks: a short last one would spend its time on loading and storing sums.
+        let chunks = k.div_ceil(K_BLOCK).max(1);
+        for chunk in 0..chunks {
+            let from = k * chunk / chunks;
+            let len = k * (chunk + 1) / chunks - from;
             for block in 0..blocks {
                 let first = rows * block / blocks;
                 let count = rows * (block + 1) / blocks - first;
@@ -80,10 +82,6 @@ impl Kernel for PanelProduct<'_> {
                         rows_in_place(simd, count, a, stride, chunk, len, ahead, target);
                     }
                 }
-            }
-            from += len;
-            if from >= k {
-                break;
             }
         }
     }
@@ -122,43 +120,50 @@ pub(crate) unsafe fn tile(
 ///
 /// `a` holds rows of `b.rows()` numbers, `c` rows of `columns`.
 pub fn product(engine: &Engine, a: &[f32], b: &Panels, c: &mut [f32], columns: usize) {
+    // A task's rows of `a` stay in the second cache level while its panels pass over them. Smaller
+    // products have a panel or two for each task, so that there is something to share out.
     const ROWS: usize = 140;
+    const MOST_PANELS: usize = 8;
+    const TASKS: usize = 32;
     let (k, width) = (b.rows(), b.width());
     if columns == 0 || c.is_empty() {
         return;
     }
     let rows = c.len() / columns;
-    assert!(
-        a.len() >= rows * k && b.count() * width >= columns,
-        "shapes of a product"
-    );
+    assert!(b.count() * width >= columns, "columns of a product");
     let blocks = rows.div_ceil(ROWS);
+    let per_task = (b.count() * blocks / TASKS).clamp(1, MOST_PANELS);
     let c = Parts::new(c);
-    engine.pool().run(blocks * b.count(), |task, _| {
-        let (index, block) = (task / blocks, task % blocks);
-        let (first, last) = (rows * block / blocks, rows * (block + 1) / blocks);
-        let start = index * width;
-        if start >= columns {
-            return;
-        }
-        // SAFETY: each task writes its own rows and columns. The part reaches from the first to behind the last of them; the
-        // columns between are not touched.
-        unsafe {
-            let end = (last - 1) * columns + columns.min(start + width);
-            let target = Target {
-                start: c.get_raw(first * columns + start..end),
-                row_stride: columns,
-                columns: width.min(columns - start),
-                add: false,
-            };
-            panel_product(
-                engine.path(),
+    engine
+        .pool()
+        .run(blocks * b.count().div_ceil(per_task), |task, _| {
+            let (group, block) = (task / blocks, task % blocks);
+            let (first, last) = (rows * block / blocks, rows * (block + 1) / blocks);
+            let panels = group * per_task..b.count().min((group + 1) * per_task);
+            let start = panels.start * width;
+            let out_width = columns.min(panels.end * width).saturating_sub(start);
+            if out_width == 0 {
+                return;
+            }
+            let a = Reads::new(a, first * k, k, last - first, k);
+            let out = Writes::new(
+                &c,
+                first * columns + start,
+                columns,
                 last - first,
-                a.as_ptr().add(first * k),
-                k,
-                b.get(index),
-                target,
+                out_width,
             );
-        }
-    });
+            // SAFETY: `a` has rows of `k`, and these rows and columns belong to this task.
+            unsafe {
+                tile(
+                    engine.path(),
+                    last - first,
+                    a,
+                    b.cut(panels, 0..k),
+                    out,
+                    out_width,
+                    false,
+                );
+            };
+        });
 }

@@ -5,9 +5,9 @@ use std::arch::x86_64::{
     __m512, __mmask16, _CMP_LT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _MM_HINT_T1,
     _mm_prefetch, _mm512_abs_ps, _mm512_add_ps, _mm512_cmp_ps_mask, _mm512_div_ps, _mm512_fmadd_ps,
     _mm512_fnmadd_ps, _mm512_loadu_ps, _mm512_mask_blend_ps, _mm512_mask_storeu_ps,
-    _mm512_maskz_loadu_ps, _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_reduce_add_ps,
-    _mm512_reduce_max_ps, _mm512_roundscale_ps, _mm512_scalef_ps, _mm512_set1_ps, _mm512_sqrt_ps,
-    _mm512_storeu_ps, _mm512_sub_ps,
+    _mm512_maskz_loadu_ps, _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_rcp14_ps,
+    _mm512_reduce_add_ps, _mm512_reduce_max_ps, _mm512_roundscale_ps, _mm512_scalef_ps,
+    _mm512_set1_ps, _mm512_sqrt_ps, _mm512_storeu_ps, _mm512_sub_ps,
 };
 
 /// Proof that the processor has AVX-512F.
@@ -45,7 +45,7 @@ impl Simd for Avx512 {
     const LANES: usize = 16;
     const PANEL_VECTORS: usize = 2;
     const TILE_ROWS: usize = 14;
-    const ROW_TILE: usize = 10;
+    const ROW_TILE: usize = 14;
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m512 {
@@ -86,6 +86,15 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn div(self, a: __m512, b: __m512) -> __m512 {
         avx512!(_mm512_div_ps(a, b))
+    }
+    #[inline(always)]
+    fn ratio(self, a: __m512, b: __m512) -> __m512 {
+        // A division keeps one port busy for sixteen cycles; two refinements of the reciprocal's
+        // fourteen bits take a quarter of that.
+        let r = avx512!(_mm512_rcp14_ps(b));
+        let r = self.mul_add(r, self.neg_mul_add(b, r, self.splat(1.0)), r);
+        let q = self.mul(a, r);
+        self.mul_add(self.neg_mul_add(b, q, a), r, q)
     }
     #[inline(always)]
     fn mul_add(self, a: __m512, b: __m512, c: __m512) -> __m512 {

@@ -60,6 +60,11 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn mul(self, a: Self::F, b: Self::F) -> Self::F;
     /// `a / b`, correctly rounded.
     fn div(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a / b` to within one unit in the last place, for `b` between 2⁻⁶⁰ and 2⁶⁰ or NaN.
+    #[inline(always)]
+    fn ratio(self, a: Self::F, b: Self::F) -> Self::F {
+        self.div(a, b)
+    }
     /// `a * b + c`, rounded once where the processor can.
     fn mul_add(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
     /// `c - a * b`, rounded once where the processor can.
