@@ -300,7 +300,7 @@ fn main() {
     let (_, mut loss) = model.step(&engine, 1);
     let (mut times, mut peaks) = (Vec::new(), Vec::new());
     for repetition in 0..repetitions {
-        peaks.push(peak::fma_once(&engine));
+        peaks.push(fma_peak(&engine));
         let (laps, new_loss) = model.step(&engine, repetition + 2);
         times.push(laps);
         loss = new_loss;
@@ -344,6 +344,16 @@ fn main() {
             println!("{line}");
         }
     }
+}
+
+/// The multiply-add peak by the same clock as the step.
+fn fma_peak(engine: &Engine) -> f64 {
+    let mut clock = Clock::new(engine.pool().threads() == 1);
+    let start = Instant::now();
+    let gflops = peak::fma_once(engine);
+    let wall = start.elapsed().as_secs_f64();
+    clock.lap();
+    gflops * wall / clock.laps[0]
 }
 
 struct Clock {
