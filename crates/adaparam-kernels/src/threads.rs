@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 
-/// How often an idle thread looks for work before it sleeps: some tens of microseconds, longer than the gap between two steps.
-const LOOKS_BEFORE_SLEEP: u32 = 20_000;
+/// How often an idle thread looks for work before it sleeps: for some hundred microseconds at most,
+/// longer than the gap between two phases of a step.
+const LOOKS_BEFORE_SLEEP: u32 = 4_000;
 
 /// In [`Shared::state`]: threads inside the current job.
 const INSIDE: u64 = 0xffff;
@@ -177,7 +178,7 @@ impl Drop for Close<'_> {
 /// Waits a moment; after many moments, lets other programs have the core.
 fn pause(looks: &mut u32) {
     *looks += 1;
-    if looks.is_multiple_of(4096) {
+    if looks.is_multiple_of(1024) {
         thread::yield_now();
     } else {
         std::hint::spin_loop();

@@ -1,4 +1,4 @@
-//! No special instructions: eight lanes in an array, which compilers turn into whatever the baseline has.
+//! No special instructions: four lanes in an array, which compilers turn into whatever the baseline has.
 
 use super::{Kernel, Simd};
 
@@ -10,7 +10,7 @@ pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Portable)
 }
 
-const LANES: usize = 8;
+const LANES: usize = 4;
 type F = [f32; LANES];
 
 #[inline(always)]
@@ -25,7 +25,7 @@ fn each(mut f: impl FnMut(usize) -> f32) -> F {
 impl Simd for Portable {
     type F = F;
     const LANES: usize = LANES;
-    const PANEL_VECTORS: usize = 2;
+    const PANEL_VECTORS: usize = 4;
     const TILE_ROWS: usize = 2;
     const ROW_TILE: usize = 2;
 
@@ -122,7 +122,7 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn sum(self, a: F) -> f32 {
-        ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]))
+        (a[0] + a[2]) + (a[1] + a[3])
     }
     #[inline(always)]
     fn largest(self, a: F) -> f32 {
