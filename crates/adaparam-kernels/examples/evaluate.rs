@@ -1,0 +1,107 @@
+//! Times evaluation and one-word-at-a-time generation of the 17M language model.
+//!
+//! `cargo run --release --example evaluate -- [threads] [path]`
+#![allow(clippy::print_stdout)]
+
+mod model;
+
+use adaparam_kernels::alstm::{LayerMasks, LayerWeights, Packed, Tape, Window};
+use adaparam_kernels::embedding::Lookup;
+use adaparam_kernels::memory::Buffer;
+use adaparam_kernels::simd::Path;
+use adaparam_kernels::softmax::{Projection, Softmax};
+use adaparam_kernels::{Engine, peak};
+use model::{Layer, VOCABULARY, median, noise, shape};
+use std::time::Instant;
+
+const WIDTH: usize = 400;
+
+fn main() {
+    let argument = |index: usize| std::env::args().nth(index);
+    let threads = argument(1).and_then(|x| x.parse().ok()).unwrap_or(2);
+    let path = argument(2).map_or_else(Path::best, |name| {
+        Path::named(&name).expect("an available path")
+    });
+    let engine = Engine::with_path(threads, path);
+    let shape = shape(WIDTH, 1150, 100);
+    let stack: Vec<Layer> = (0..2)
+        .map(|index| Layer::new(&shape, index, noise(0.05)))
+        .collect();
+    let weights: Vec<LayerWeights<'_>> = stack.iter().map(Layer::weights).collect();
+    let masks = vec![LayerMasks::default(); 2];
+    let mut embedding = Buffer::new(VOCABULARY * WIDTH);
+    embedding
+        .iter_mut()
+        .enumerate()
+        .for_each(|(index, x)| *x = noise(0.1)(index));
+    let bias = Buffer::new(VOCABULARY);
+    let projection = Projection {
+        weight: &embedding,
+        bias: &bias,
+        width: WIDTH,
+    };
+    let (mut packed, mut tape, mut softmax) =
+        (Packed::default(), Tape::default(), Softmax::default());
+    packed.pack(&engine, &shape, &weights);
+    softmax.pack(&engine, &projection);
+    let bytes = stack
+        .iter()
+        .flat_map(|layer| &layer.0)
+        .map(Buffer::len)
+        .sum::<usize>()
+        * 4;
+    let bytes = bytes + embedding.len() * 4;
+    println!(
+        "{} x{threads}, reading {:.1} GB/s",
+        path.name(),
+        peak::memory_gbps(&engine, bytes)
+    );
+
+    for (name, steps, batch) in [
+        ("evaluation, batch 10, window 70", 70, 10),
+        ("generation", 1, 1),
+    ] {
+        let rows = steps * batch;
+        let words: Vec<u32> = (0..rows)
+            .map(|index| (index * 7919 % VOCABULARY) as u32)
+            .collect();
+        let lookup = Lookup {
+            words: &words,
+            batch,
+            width: WIDTH,
+            word_mask: None,
+            mask: None,
+        };
+        let (mut x, mut output) = (Buffer::new(rows * WIDTH), Buffer::new(rows * WIDTH));
+        let mut state = shape.zero_state(batch);
+        let (mut losses, mut logits) = (vec![0.0; rows], vec![0.0; VOCABULARY]);
+        let mut times: Vec<f64> = (0..if steps == 1 { 60 } else { 5 })
+            .map(|_| {
+                let start = Instant::now();
+                lookup.forward(&engine, &embedding, &mut x);
+                let window = Window {
+                    shape: &shape,
+                    weights: &weights,
+                    masks: &masks,
+                    steps,
+                    batch,
+                    x: &x,
+                };
+                window.evaluate(&engine, &packed, &mut tape, &mut state, &mut output);
+                if steps == 1 {
+                    softmax.logits(&engine, &projection, &output, &mut logits);
+                } else {
+                    softmax.loss(&engine, &projection, &output, &words, &mut losses);
+                }
+                start.elapsed().as_secs_f64()
+            })
+            .collect();
+        let median = median(&mut times);
+        let rate = |time: f64| rows as f64 / time;
+        println!(
+            "{name}: {:.0} words/s, best {:.0}",
+            rate(median),
+            rate(times[0])
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! Gradients of the matrices: one product over the whole window for each.
+
+use super::Window;
+use super::shape::{Latent, LayerShape};
+use super::tape::{LayerTape, Tape};
+use super::weights::LayerGradients;
+use crate::Engine;
+use crate::gemm::{Scratch, transposed_product};
+use crate::reduce::sum_rows;
+
+impl Window<'_> {
+    /// The second half of [`Window::backward`]: one product over the whole window for each matrix.
+    pub fn weight_gradients(
+        &self,
+        engine: &Engine,
+        tape: &mut Tape,
+        gradients: &mut [LayerGradients<'_>],
+    ) {
+        let (steps, batch) = (self.steps, self.batch);
+        assert_eq!(
+            tape.backward.pending.take(),
+            Some((steps, batch)),
+            "steps and batch of the pass through time"
+        );
+        let rows = steps * batch;
+        let scratch = &mut tape.backward.products;
+        for (index, gradients) in gradients.iter_mut().enumerate() {
+            let s = self.shape.layer(index);
+            let own = &tape.layers[index];
+            // What came from the layer below or is carried starts a step earlier or later; rows follow each other either way.
+            let x = if index == 0 {
+                self.x
+            } else {
+                &tape.layers[index - 1].h[batch * s.input..]
+            };
+            let other_latent = match index {
+                0 => &tape.layers[self.shape.layers() - 1].z[..],
+                _ => &tape.layers[index - 1].z[batch * s.latent..],
+            };
+            let mut product = |a: &[f32], m: usize, b: &[f32], n: usize, c: &mut [f32]| {
+                transposed_product(engine, scratch, (m, n, rows), (a, m), (b, n), (c, n), false);
+            };
+            let gates = 4 * s.hidden;
+            let adapted = |index: usize, plain| {
+                if s.policy.input.is_some() {
+                    &own.adapted[index][..]
+                } else {
+                    plain
+                }
+            };
+            let d_products = |index: usize| {
+                if s.policy.input_product.is_some() {
+                    &own.products[index]
+                } else {
+                    &own.gates
+                }
+            };
+            product(
+                adapted(0, x),
+                s.input,
+                d_products(0),
+                gates,
+                gradients.input,
+            );
+            product(
+                adapted(1, &own.h),
+                s.hidden,
+                d_products(1),
+                gates,
+                gradients.hidden,
+            );
+
+            let (d_latent, latent_gates) = (&own.latent_gates[..], s.latent_gates);
+            let (d_input, rest) = gradients.latent_input.split_at_mut(s.input * latent_gates);
+            let (d_hidden, d_other) = rest.split_at_mut(s.hidden * latent_gates);
+            product(x, s.input, d_latent, latent_gates, d_input);
+            product(&own.h, s.hidden, d_latent, latent_gates, d_hidden);
+            if s.hybrid {
+                product(other_latent, s.latent, d_latent, latent_gates, d_other);
+            }
+            sum_rows(engine, d_latent, rows, gradients.latent_input_bias);
+            if self.shape.kind == Latent::Recurrent {
+                product(
+                    &own.z,
+                    s.latent,
+                    d_latent,
+                    latent_gates,
+                    gradients.latent_hidden,
+                );
+                gradients
+                    .latent_hidden_bias
+                    .copy_from_slice(gradients.latent_input_bias);
+            }
+            projection_gradient(
+                engine,
+                scratch,
+                &s,
+                own,
+                (rows, batch),
+                gradients.projection,
+            );
+        }
+    }
+}
+
+fn projection_gradient(
+    engine: &Engine,
+    scratch: &mut Scratch,
+    s: &LayerShape,
+    own: &LayerTape,
+    (rows, batch): (usize, usize),
+    to: &mut [f32],
+) {
+    let z = &own.z[batch * s.latent..];
+    let width = s.policy.width;
+    let add = s.policy.overlaps();
+    if add {
+        to.fill(0.0);
+    }
+    for run in s.policy.runs() {
+        let shape = (s.latent, run.len, rows);
+        let d_policy = &own.policy[run.kept.min(own.policy.len())..];
+        transposed_product(
+            engine,
+            scratch,
+            shape,
+            (z, s.latent),
+            (d_policy, width),
+            (&mut to[run.source..], width),
+            add,
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! Parameters, states, masks and gradients of a stack, as borrowed slices.
+
+use super::shape::{Latent, Shape};
+
+/// Defines [`LayerWeights`] and [`LayerGradients`], which differ only in what they borrow.
+macro_rules! layer {
+    ($(#[$doc:meta])* $name:ident, $slice:ty) => {
+        $(#[$doc])*
+        pub struct $name<'a> {
+            /// Of what the latent variable sees, `[summary, latent gates]`.
+            pub latent_input: $slice,
+            /// Of the latent variable's past, `[latent, latent gates]`; empty for a static one.
+            pub latent_hidden: $slice,
+            /// `[latent gates]`.
+            pub latent_input_bias: $slice,
+            /// `[latent gates]`; empty for a static latent variable.
+            pub latent_hidden_bias: $slice,
+            /// From the latent variable to the policy, `[latent, policy]`.
+            pub projection: $slice,
+            /// `[input, 4 hidden]`.
+            pub input: $slice,
+            /// `[hidden, 4 hidden]`.
+            pub hidden: $slice,
+            /// `[4 hidden]`; empty for a cell without bias.
+            pub bias: $slice,
+        }
+
+        impl $name<'_> {
+            /// # Panics
+            /// If a slice has not the length that `shape` gives layer `index`.
+            pub(super) fn check(&self, shape: &Shape, index: usize) {
+                let s = shape.layer(index);
+                let recurrent = usize::from(shape.kind == Latent::Recurrent);
+                let lengths = [
+                    ("latent_input", self.latent_input.len(), s.summary * s.latent_gates),
+                    ("latent_hidden", self.latent_hidden.len(), recurrent * s.latent * s.latent_gates),
+                    ("latent_input_bias", self.latent_input_bias.len(), s.latent_gates),
+                    ("latent_hidden_bias", self.latent_hidden_bias.len(), recurrent * s.latent_gates),
+                    ("projection", self.projection.len(), s.latent * s.policy.width),
+                    ("input", self.input.len(), s.input * 4 * s.hidden),
+                    ("hidden", self.hidden.len(), s.hidden * 4 * s.hidden),
+                    ("bias", self.bias.len(), if shape.bias { 4 * s.hidden } else { 0 }),
+                ];
+                for (name, len, expected) in lengths {
+                    assert_eq!(len, expected, "length of {name} of layer {index}");
+                }
+            }
+        }
+    };
+}
+
+layer!(
+    /// Parameters of one layer. Matrices lie by rows as `[in, out]`, gates in the order `i, f, z, o`.
+    #[derive(Clone, Copy)]
+    LayerWeights,
+    &'a [f32]
+);
+layer!(
+    /// Gradients of the parameters of one layer, overwritten by a backward pass.
+    LayerGradients,
+    &'a mut [f32]
+);
+
+/// Variational dropout of one layer, already divided by the probability of keeping; the same at every step of a window.
+#[derive(Clone, Copy, Default)]
+pub struct LayerMasks<'a> {
+    /// `[batch, hidden]`, of the hidden state.
+    pub hidden: Option<&'a [f32]>,
+    /// `[batch, latent]`, of the latent variable.
+    pub latent: Option<&'a [f32]>,
+}
+
+/// What one layer carries from step to step, or the gradients of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LayerState {
+    /// Hidden state after dropout, `[batch, hidden]`.
+    pub h: Vec<f32>,
+    /// Cell state, `[batch, hidden]`.
+    pub c: Vec<f32>,
+    /// Latent variable after dropout, `[batch, latent]`.
+    pub z: Vec<f32>,
+    /// Cell state of the latent variable, `[batch, latent]`; empty for a static one.
+    pub z_c: Vec<f32>,
+}
+
+/// What a stack carries from step to step, or the gradients of it, the lowest layer first.
+pub type State = Vec<LayerState>;
+
+impl Shape {
+    /// A state of zeros.
+    pub fn zero_state(&self, batch: usize) -> State {
+        let zeros = |size: usize| vec![0.0; batch * size];
+        self.hidden
+            .iter()
+            .map(|&hidden| LayerState {
+                h: zeros(hidden),
+                c: zeros(hidden),
+                z: zeros(self.latent),
+                z_c: zeros(if self.kind == Latent::Recurrent {
+                    self.latent
+                } else {
+                    0
+                }),
+            })
+            .collect()
+    }
+}

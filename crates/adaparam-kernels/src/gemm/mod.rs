@@ -1,0 +1,19 @@
+//! Matrix products on packed panels.
+//!
+//! The right operand is packed into panels of [`Simd::PANEL`](crate::simd::Simd::PANEL) columns. A product of few rows with
+//! weights that are used at every step of a window ([`Panels`], [`product`]) packs once and streams the panels; a product
+//! over the rows of a whole window ([`transposed_product`]) packs both operands as it goes.
+//!
+//! Each element of a result is one chain of multiply-adds over `k`, cut at multiples of fixed block sizes. Neither threads nor
+//! tiles change it.
+
+mod micro;
+mod pack;
+mod panels;
+mod transposed;
+
+pub use pack::{GROUP, Group, Panels, Source, contiguous_groups};
+pub(crate) use pack::{pad, unit_groups};
+pub use panels::product;
+pub(crate) use panels::tile;
+pub use transposed::{Scratch, transposed_product};

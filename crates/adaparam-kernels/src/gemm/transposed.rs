@@ -1,0 +1,298 @@
+//! Products over the rows of a whole window: gradients of weights.
+
+use super::micro::{Ahead, Target, rows_packed};
+use crate::Engine;
+use crate::grid::{Reads, Writes, load, store, vectors};
+use crate::memory::Buffer;
+use crate::simd::{Kernel, Path, Simd};
+use crate::threads::Parts;
+
+/// Most rows that are multiplied at once; longer windows add up.
+const K_BLOCK: usize = 2048;
+/// Bytes of a packed block that stays in the second cache level of a core while the other operand passes over it.
+const BLOCK_BYTES: usize = 768 << 10;
+
+/// How many rows ahead of its use a matrix is requested while it is packed.
+const AHEAD: usize = 32;
+
+/// Packed operands of [`transposed_product`], kept between calls.
+#[derive(Default)]
+pub struct Scratch {
+    shared: Buffer,
+    own: Buffer,
+}
+
+/// A matrix by rows.
+#[derive(Clone, Copy)]
+struct Matrix<'a> {
+    data: &'a [f32],
+    stride: usize,
+    columns: usize,
+}
+
+/// `c (+)= aᵀ · b` for `a` of `k` rows of `m` columns, `b` of `k` rows of `n` columns and `c` of `m` rows of `n` columns, by all
+/// threads. Each matrix is given with the distance between its rows.
+///
+/// # Panics
+/// If a slice is too short for its shape.
+pub fn transposed_product(
+    engine: &Engine,
+    scratch: &mut Scratch,
+    (m, n, k): (usize, usize, usize),
+    (a, a_stride): (&[f32], usize),
+    (b, b_stride): (&[f32], usize),
+    (c, c_stride): (&mut [f32], usize),
+    add: bool,
+) {
+    let needed = |rows: usize, stride: usize, columns: usize| {
+        if rows == 0 {
+            0
+        } else {
+            (rows - 1) * stride + columns
+        }
+    };
+    assert!(
+        a.len() >= needed(k, a_stride, m)
+            && b.len() >= needed(k, b_stride, n)
+            && c.len() >= needed(m, c_stride, n),
+        "shapes of a transposed product"
+    );
+    if m == 0 || n == 0 {
+        return;
+    }
+    let path = engine.path();
+    let widths = path.run(Widths);
+    for first in (0..k.max(1)).step_by(K_BLOCK) {
+        let k = (k - first).min(K_BLOCK);
+        let a = Matrix {
+            data: &a[(first * a_stride).min(a.len())..],
+            stride: a_stride,
+            columns: m,
+        };
+        let b = Matrix {
+            data: &b[(first * b_stride).min(b.len())..],
+            stride: b_stride,
+            columns: n,
+        };
+        // The smaller operand is packed once for all threads, the larger one block by block by whoever multiplies it.
+        let product = Product {
+            path,
+            widths,
+            a,
+            b,
+            k,
+            c_stride,
+            add: add || first > 0,
+        };
+        product.run(engine, scratch, &mut *c);
+    }
+}
+
+/// Columns packed side by side: of the left operand, of the right one.
+struct Widths;
+
+impl Kernel for Widths {
+    type Output = (usize, usize);
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> (usize, usize) {
+        (S::TILE_ROWS, S::PANEL)
+    }
+}
+
+struct Product<'a> {
+    path: Path,
+    widths: (usize, usize),
+    a: Matrix<'a>,
+    b: Matrix<'a>,
+    k: usize,
+    c_stride: usize,
+    add: bool,
+}
+
+impl Product<'_> {
+    fn run(&self, engine: &Engine, scratch: &mut Scratch, c: &mut [f32]) {
+        // Strips of the left operand are as even as they can be, so that no tile is much smaller than the others.
+        let (most, b_width) = self.widths;
+        let a_width = self.a.columns.div_ceil(self.a.columns.div_ceil(most));
+        let share_a = self.a.columns <= self.b.columns;
+        let (shared, shared_width, own, own_width) = if share_a {
+            (self.a, a_width, self.b, b_width)
+        } else {
+            (self.b, b_width, self.a, a_width)
+        };
+        let k = self.k;
+        let shared_strips = shared.columns.div_ceil(shared_width);
+        let shared_len = k * shared_width;
+        scratch.shared.resize(shared_strips * shared_len);
+        let parts = Parts::new(&mut scratch.shared);
+        engine.pool().run(shared_strips, |strip, _| {
+            // SAFETY: each task packs its own strip.
+            let to = unsafe { parts.get(strip * shared_len..(strip + 1) * shared_len) };
+            pack_strip(
+                self.path,
+                shared,
+                k,
+                strip * shared_width,
+                shared_width,
+                !share_a,
+                to,
+            );
+        });
+        let packed = &scratch.shared;
+
+        let own_len = k * own_width;
+        let own_strips = own.columns.div_ceil(own_width);
+        let per_task = (BLOCK_BYTES / (4 * own_len.max(1))).clamp(1, own_strips.div_ceil(8).max(1));
+        scratch
+            .own
+            .resize(engine.pool().threads() * per_task * own_len);
+        let own_parts = Parts::new(&mut scratch.own);
+        let c = Parts::new(c);
+        engine
+            .pool()
+            .run(own_strips.div_ceil(per_task), |task, thread| {
+                // SAFETY: each thread has its own block.
+                let block = unsafe {
+                    own_parts.get(thread * per_task * own_len..(thread + 1) * per_task * own_len)
+                };
+                let first = task * per_task;
+                let strips = per_task.min(own_strips - first);
+                for strip in 0..strips {
+                    let to = &mut block[strip * own_len..(strip + 1) * own_len];
+                    pack_strip(
+                        self.path,
+                        own,
+                        k,
+                        (first + strip) * own_width,
+                        own_width,
+                        share_a,
+                        to,
+                    );
+                }
+                for one in 0..shared_strips {
+                    let one_packed = &packed[one * shared_len..(one + 1) * shared_len];
+                    for strip in 0..strips {
+                        let own_packed = &block[strip * own_len..(strip + 1) * own_len];
+                        let (row, column, left, right) = if share_a {
+                            (
+                                one * a_width,
+                                (first + strip) * b_width,
+                                one_packed,
+                                own_packed,
+                            )
+                        } else {
+                            (
+                                (first + strip) * a_width,
+                                one * b_width,
+                                own_packed,
+                                one_packed,
+                            )
+                        };
+                        let rows = a_width.min(self.a.columns - row);
+                        let columns = b_width.min(self.b.columns - column);
+                        let start = row * self.c_stride + column;
+                        // The tiles of all tasks are disjoint.
+                        let start = c.get_raw(start..start + (rows - 1) * self.c_stride + columns);
+                        let target = Target {
+                            start,
+                            row_stride: self.c_stride,
+                            columns,
+                            add: self.add,
+                        };
+                        self.path.run(Tile {
+                            rows,
+                            left,
+                            right,
+                            k,
+                            target,
+                        });
+                    }
+                }
+            });
+    }
+}
+
+/// Packs `width` columns from `first` on side by side. The strip of a left operand is only as wide as columns are left, that of a
+/// right operand is filled up with zeros; both follow from what a tile reads.
+fn pack_strip(
+    path: Path,
+    matrix: Matrix<'_>,
+    k: usize,
+    first: usize,
+    width: usize,
+    right: bool,
+    to: &mut [f32],
+) {
+    let count = width.min(matrix.columns - first);
+    let packed = if right { width } else { count };
+    let from = Reads::new(matrix.data, first, matrix.stride, k, count);
+    let to = Parts::new(&mut to[..k * packed]);
+    path.run(PackStrip {
+        rows: k,
+        count,
+        from,
+        to: Writes::new(&to, 0, packed, k, packed),
+        packed,
+    });
+}
+
+/// Copies `count` columns and fills up with zeros to `packed`.
+struct PackStrip {
+    rows: usize,
+    count: usize,
+    from: Reads,
+    to: Writes,
+    packed: usize,
+}
+
+impl Kernel for PackStrip {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for row in 0..self.rows {
+            for (v, n) in vectors(simd, self.packed) {
+                let from = self.from.at(row, v);
+                // Rows are too far apart for the processor to see the pattern by itself.
+                simd.prefetch(self.from.at(row + AHEAD, v));
+                let present = self.count.saturating_sub(v).min(n);
+                // SAFETY: the rows have that many columns, and the strip belongs to the caller.
+                unsafe { store(simd, self.to.at(row, v), load(simd, from, present), n) };
+            }
+        }
+    }
+}
+
+struct Tile<'a> {
+    rows: usize,
+    left: &'a [f32],
+    right: &'a [f32],
+    k: usize,
+    target: Target,
+}
+
+impl Kernel for Tile<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        debug_assert!(
+            self.left.len() >= self.k * self.rows && self.right.len() >= self.k * S::PANEL
+        );
+        // SAFETY: the strips hold `k` rows, the caller checked the target.
+        unsafe {
+            let right = self.right.as_ptr();
+            let ahead = Ahead {
+                start: right.wrapping_add(512),
+                step: S::PANEL,
+            };
+            rows_packed(
+                simd,
+                self.rows,
+                self.left.as_ptr(),
+                right,
+                self.k,
+                ahead,
+                self.target,
+            );
+        }
+    }
+}

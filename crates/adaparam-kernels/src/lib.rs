@@ -1,0 +1,29 @@
+//! The hot numeric code of adaparam on the CPU: plain `f32` slices in, plain `f32` slices out.
+//!
+//! - [`alstm`] and [`lstm`]: forward and backward through time of a whole window of an adaptive or plain LSTM stack;
+//! - [`softmax`], [`embedding`], [`adam`]: the rest of a language model's training step;
+//! - [`gemm`], [`math`], [`memory`]: products on packed panels, vector functions, buffers;
+//! - [`simd`], [`threads`]: instruction sets chosen at run time, and a pool of threads. An [`Engine`] is one of each;
+//! - [`peak`]: what the machine could do at most.
+//!
+//! Every result is the same bits for any number of threads. It may differ in the last bits between instruction sets.
+//!
+//! The reasons for the design, with the measurements that chose it, are in the crate's `README.md`.
+
+pub mod adam;
+pub mod alstm;
+mod cell;
+pub mod embedding;
+mod engine;
+pub mod gemm;
+mod grid;
+pub mod lstm;
+pub mod math;
+pub mod memory;
+pub mod peak;
+mod reduce;
+pub mod simd;
+pub mod softmax;
+pub mod threads;
+
+pub use engine::Engine;

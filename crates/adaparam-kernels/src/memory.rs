@@ -1,0 +1,184 @@
+//! Buffers that are allocated once and reused.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// A cache line, and a vector of the widest instruction set.
+const LINE: usize = 64;
+/// From this size on, the system is asked for large pages: a window's buffers are hundreds of megabytes, and with small pages a
+/// good part of the time would go into page faults and address translation.
+#[cfg(target_os = "linux")]
+const LARGE: usize = 4 << 20;
+#[cfg(target_os = "linux")]
+const LARGE_PAGE: usize = 2 << 20;
+
+/// Numbers at the start of a cache line. Starts as zeros.
+pub struct Buffer {
+    start: NonNull<f32>,
+    len: usize,
+    owner: Owner,
+}
+
+enum Owner {
+    Nobody,
+    Allocator(Layout),
+    #[cfg(target_os = "linux")]
+    Mapping {
+        start: *mut libc::c_void,
+        bytes: usize,
+    },
+}
+
+// SAFETY: a buffer owns its memory like a `Vec<f32>`.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// A buffer of `len` zeros.
+    pub fn new(len: usize) -> Self {
+        if len == 0 {
+            return Self {
+                start: NonNull::dangling(),
+                len,
+                owner: Owner::Nobody,
+            };
+        }
+        #[cfg(target_os = "linux")]
+        if len * 4 >= LARGE
+            && let Some(buffer) = Self::mapped(len)
+        {
+            return buffer;
+        }
+        let layout = Layout::from_size_align(len * 4, LINE).expect("a buffer fits into memory");
+        // SAFETY: the layout is not empty.
+        let start = unsafe { alloc_zeroed(layout) };
+        let start = NonNull::new(start.cast()).unwrap_or_else(|| handle_alloc_error(layout));
+        Self {
+            start,
+            len,
+            owner: Owner::Allocator(layout),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn mapped(len: usize) -> Option<Self> {
+        let bytes = (len * 4).next_multiple_of(LARGE_PAGE) + LARGE_PAGE;
+        // SAFETY: a fresh private mapping touches no existing memory.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        let aligned = start.wrapping_byte_add(start.cast::<u8>().align_offset(LARGE_PAGE));
+        // The rest that does not fill a large page stays on small ones, or half a page would be lost on average.
+        let whole = len * 4 / LARGE_PAGE * LARGE_PAGE;
+        // SAFETY: the range is inside the mapping just made; the advice does not change its content
+        // and may be refused.
+        unsafe { libc::madvise(aligned, whole, libc::MADV_HUGEPAGE) };
+        Some(Self {
+            start: NonNull::new(aligned.cast())?,
+            len,
+            owner: Owner::Mapping { start, bytes },
+        })
+    }
+
+    /// Makes room for `len` numbers. The content is unspecified afterwards; the memory is kept if it is large enough.
+    pub fn resize(&mut self, len: usize) {
+        let capacity = match self.owner {
+            Owner::Nobody => 0,
+            Owner::Allocator(layout) => layout.size() / 4,
+            #[cfg(target_os = "linux")]
+            Owner::Mapping { bytes, .. } => (bytes - LARGE_PAGE) / 4,
+        };
+        if len <= capacity {
+            self.len = len;
+        } else {
+            // The old memory goes first: the two need not exist at once.
+            *self = Self::new(0);
+            *self = Self::new(len);
+        }
+    }
+
+    /// Numbers held.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        match self.owner {
+            Owner::Nobody => {}
+            // SAFETY: allocated with this layout.
+            Owner::Allocator(layout) => unsafe { dealloc(self.start.as_ptr().cast(), layout) },
+            // SAFETY: mapped with this size, and nothing borrows it any more.
+            #[cfg(target_os = "linux")]
+            Owner::Mapping { start, bytes } => unsafe {
+                libc::munmap(start, bytes);
+            },
+        }
+    }
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [f32];
+    #[inline]
+    fn deref(&self) -> &[f32] {
+        // SAFETY: `start` points to `len` initialised numbers owned by the buffer.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Buffer {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [f32] {
+        // SAFETY: as in `deref`, and the borrow is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_of_any_size_is_zero_aligned_and_writable() {
+        for len in [0, 1, 15, 1000, 1 << 20, (1 << 20) + 1] {
+            let mut buffer = Buffer::new(len);
+            assert_eq!(
+                buffer
+                    .as_ptr()
+                    .align_offset(if len == 0 { 1 } else { LINE }),
+                0
+            );
+            assert!(buffer.iter().all(|&x| x.to_bits() == 0));
+            buffer.fill(1.0);
+            buffer.resize(len / 2);
+            assert_eq!(buffer.len(), len / 2);
+            buffer.resize(len * 2 + 1);
+            buffer.fill(2.0);
+            assert_eq!(buffer.len(), len * 2 + 1);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! AVX2 with FMA: 8 lanes, 16 registers.
+
+use super::{Kernel, Simd};
+use std::arch::x86_64::{
+    __m256, __m256i, _CMP_LT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _MM_HINT_T1,
+    _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_max_ps, _mm_max_ss, _mm_movehl_ps, _mm_prefetch,
+    _mm_shuffle_ps, _mm256_add_epi32, _mm256_add_ps, _mm256_and_ps, _mm256_blendv_ps,
+    _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_cmp_ps, _mm256_cvtps_epi32, _mm256_div_ps,
+    _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_fnmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256,
+    _mm256_maskload_ps, _mm256_maskstore_ps, _mm256_max_ps, _mm256_min_ps, _mm256_mul_ps,
+    _mm256_round_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_slli_epi32, _mm256_sqrt_ps,
+    _mm256_srai_epi32, _mm256_storeu_ps, _mm256_sub_epi32, _mm256_sub_ps,
+};
+
+/// Proof that the processor has AVX2 and FMA.
+#[derive(Clone, Copy)]
+pub(super) struct Avx2(());
+
+pub(super) fn detected() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+}
+
+/// # Safety
+/// [`detected`] is true.
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Avx2(()))
+}
+
+/// Eight ones and eight zeros: a mask of the first `n` lanes starts `n` before their border.
+static BORDER: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// A mask of the first `n` lanes.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn first(n: usize) -> __m256i {
+    // SAFETY: eight numbers are left from `8 - n` on; the caller vouches for the instruction.
+    unsafe { _mm256_loadu_si256(BORDER.as_ptr().wrapping_add(8 - n.min(8)).cast()) }
+}
+
+/// Wraps an intrinsic without pointers.
+macro_rules! avx2 {
+    ($intrinsic:ident($($argument:expr),*)) => {
+        // SAFETY: `self` exists only where the processor has AVX2 and FMA.
+        unsafe { $intrinsic($($argument),*) }
+    };
+}
+
+impl Simd for Avx2 {
+    type F = __m256;
+    const LANES: usize = 8;
+    const PANEL_VECTORS: usize = 2;
+    const TILE_ROWS: usize = 6;
+    const ROW_TILE: usize = 6;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m256 {
+        avx2!(_mm256_set1_ps(x))
+    }
+    #[inline(always)]
+    unsafe fn load(self, from: *const f32) -> __m256 {
+        // SAFETY: the caller vouches for the pointer, `self` for the instruction.
+        unsafe { _mm256_loadu_ps(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32, x: __m256) {
+        // SAFETY: the caller vouches for the pointer, `self` for the instruction.
+        unsafe { _mm256_storeu_ps(to, x) }
+    }
+    #[inline(always)]
+    unsafe fn load_first(self, from: *const f32, n: usize) -> __m256 {
+        // SAFETY: the mask keeps the access within the `n` numbers that the caller vouches for.
+        unsafe { _mm256_maskload_ps(from, first(n)) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(self, to: *mut f32, x: __m256, n: usize) {
+        // SAFETY: the mask keeps the access within the `n` numbers that the caller vouches for.
+        unsafe { _mm256_maskstore_ps(to, first(n), x) }
+    }
+    #[inline(always)]
+    fn add(self, a: __m256, b: __m256) -> __m256 {
+        avx2!(_mm256_add_ps(a, b))
+    }
+    #[inline(always)]
+    fn sub(self, a: __m256, b: __m256) -> __m256 {
+        avx2!(_mm256_sub_ps(a, b))
+    }
+    #[inline(always)]
+    fn mul(self, a: __m256, b: __m256) -> __m256 {
+        avx2!(_mm256_mul_ps(a, b))
+    }
+    #[inline(always)]
+    fn div(self, a: __m256, b: __m256) -> __m256 {
+        avx2!(_mm256_div_ps(a, b))
+    }
+    #[inline(always)]
+    fn mul_add(self, a: __m256, b: __m256, c: __m256) -> __m256 {
+        avx2!(_mm256_fmadd_ps(a, b, c))
+    }
+    #[inline(always)]
+    fn neg_mul_add(self, a: __m256, b: __m256, c: __m256) -> __m256 {
+        avx2!(_mm256_fnmadd_ps(a, b, c))
+    }
+    #[inline(always)]
+    fn sqrt(self, a: __m256) -> __m256 {
+        avx2!(_mm256_sqrt_ps(a))
+    }
+    #[inline(always)]
+    fn min(self, a: __m256, b: __m256) -> __m256 {
+        avx2!(_mm256_min_ps(a, b))
+    }
+    #[inline(always)]
+    fn max(self, a: __m256, b: __m256) -> __m256 {
+        avx2!(_mm256_max_ps(a, b))
+    }
+    #[inline(always)]
+    fn abs(self, a: __m256) -> __m256 {
+        // SAFETY: `self` exists only where the processor has AVX2.
+        unsafe { _mm256_and_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fff_ffff))) }
+    }
+    #[inline(always)]
+    fn select_lt(self, x: __m256, y: __m256, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: `self` exists only where the processor has AVX2.
+        unsafe { _mm256_blendv_ps(b, a, _mm256_cmp_ps::<_CMP_LT_OQ>(x, y)) }
+    }
+    #[inline(always)]
+    fn round(self, a: __m256) -> __m256 {
+        // SAFETY: `self` exists only where the processor has AVX2.
+        unsafe { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a) }
+    }
+    #[inline(always)]
+    fn scale(self, a: __m256, n: __m256) -> __m256 {
+        // One exponent field holds only 2^-126 to 2^127, so the power is applied in two halves.
+        // SAFETY: `self` exists only where the processor has AVX2.
+        unsafe {
+            let n = _mm256_cvtps_epi32(n);
+            let half = _mm256_srai_epi32::<1>(n);
+            let bias = _mm256_set1_epi32(127);
+            let power = _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(half, bias)));
+            let rest = _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(
+                _mm256_sub_epi32(n, half),
+                bias,
+            )));
+            _mm256_mul_ps(_mm256_mul_ps(a, power), rest)
+        }
+    }
+    #[inline(always)]
+    fn sum(self, a: __m256) -> f32 {
+        // SAFETY: `self` exists only where the processor has AVX2.
+        unsafe {
+            let x = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+            _mm_cvtss_f32(_mm_add_ss(x, _mm_shuffle_ps::<1>(x, x)))
+        }
+    }
+    #[inline(always)]
+    fn largest(self, a: __m256) -> f32 {
+        // SAFETY: `self` exists only where the processor has AVX2.
+        unsafe {
+            let x = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+            _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps::<1>(x, x)))
+        }
+    }
+    #[inline(always)]
+    fn prefetch(self, at: *const f32) {
+        // SAFETY: a prefetch never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+    }
+}

@@ -1,0 +1,189 @@
+//! Vector instructions behind one trait, chosen at run time.
+//!
+//! A kernel is written once, generic over [`Simd`], as a type that implements [`Kernel`]. [`Path::run`] enters a function
+//! compiled for the chosen instruction set and calls the kernel inside it; everything on the way is `#[inline(always)]`, so
+//! that the whole kernel is compiled for that instruction set although the crate is built for the baseline processor.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod portable;
+
+/// The operations that the kernels need from a vector of `f32`.
+///
+/// A value of an implementing type is a proof that the processor has the instructions: it can only be made by [`Path::run`].
+#[allow(clippy::missing_safety_doc)]
+pub trait Simd: Copy + Send + Sync + 'static {
+    /// A vector of [`Simd::LANES`] numbers.
+    type F: Copy;
+    /// Numbers in a vector.
+    const LANES: usize;
+    /// Vectors side by side in one panel of a packed matrix.
+    const PANEL_VECTORS: usize;
+    /// Columns of a panel of a packed matrix.
+    const PANEL: usize = Self::LANES * Self::PANEL_VECTORS;
+    /// Most rows of a register tile whose left operand is packed.
+    const TILE_ROWS: usize;
+    /// Most rows of a register tile whose left operand is read in place, row by row.
+    const ROW_TILE: usize;
+
+    /// All lanes equal to `x`.
+    fn splat(self, x: f32) -> Self::F;
+    /// Loads [`Simd::LANES`] numbers.
+    ///
+    /// # Safety
+    /// `from` is valid for reading them; no alignment is needed.
+    unsafe fn load(self, from: *const f32) -> Self::F;
+    /// Stores [`Simd::LANES`] numbers.
+    ///
+    /// # Safety
+    /// `to` is valid for writing them; no alignment is needed.
+    unsafe fn store(self, to: *mut f32, x: Self::F);
+    /// Loads the first `n` lanes, the others are zero.
+    ///
+    /// # Safety
+    /// `from` is valid for reading `n` numbers, `n` is at most [`Simd::LANES`].
+    unsafe fn load_first(self, from: *const f32, n: usize) -> Self::F;
+    /// Stores the first `n` lanes.
+    ///
+    /// # Safety
+    /// `to` is valid for writing `n` numbers, `n` is at most [`Simd::LANES`].
+    unsafe fn store_first(self, to: *mut f32, x: Self::F, n: usize);
+    /// `a + b`.
+    fn add(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a - b`.
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a * b`.
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a / b`, correctly rounded.
+    fn div(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a / b` to within one unit in the last place, for `b` between 2⁻⁶⁰ and 2⁶⁰ or NaN.
+    #[inline(always)]
+    fn ratio(self, a: Self::F, b: Self::F) -> Self::F {
+        self.div(a, b)
+    }
+    /// `a * b + c`, rounded once where the processor can.
+    fn mul_add(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// `c - a * b`, rounded once where the processor can.
+    fn neg_mul_add(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// Square root.
+    fn sqrt(self, a: Self::F) -> Self::F;
+    /// `a` where `a < b`, else `b`; in particular `b` where either is NaN.
+    fn min(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a` where `a > b`, else `b`; in particular `b` where either is NaN.
+    fn max(self, a: Self::F, b: Self::F) -> Self::F;
+    /// Absolute value.
+    fn abs(self, a: Self::F) -> Self::F;
+    /// `if x < y { a } else { b }` in every lane.
+    fn select_lt(self, x: Self::F, y: Self::F, a: Self::F, b: Self::F) -> Self::F;
+    /// Nearest integer, for `|a|` below 2²².
+    fn round(self, a: Self::F) -> Self::F;
+    /// `a * 2^n` for whole `n` between -160 and 160, underflowing gradually; NaN where either is NaN.
+    fn scale(self, a: Self::F, n: Self::F) -> Self::F;
+    /// Sum of all lanes.
+    fn sum(self, a: Self::F) -> f32;
+    /// Largest lane; lanes with NaN may be ignored.
+    fn largest(self, a: Self::F) -> f32;
+    /// Asks for the cache line at `at` to be brought into the second cache level. Any address is allowed.
+    fn prefetch(self, at: *const f32);
+}
+
+/// A computation that can be compiled for every instruction set.
+pub trait Kernel {
+    /// What it returns.
+    type Output;
+    /// Runs it. Implementations must be `#[inline(always)]`.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// An instruction set that this build knows and this processor has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Path(Set);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Set {
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    Portable,
+}
+
+impl Path {
+    /// The fastest instruction set of this processor.
+    pub fn best() -> Self {
+        Self::available()[0]
+    }
+
+    /// Every instruction set of this processor, the fastest first and the portable one last.
+    pub fn available() -> Vec<Self> {
+        let mut paths = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            if avx512::detected() {
+                paths.push(Self(Set::Avx512));
+            }
+            if avx2::detected() {
+                paths.push(Self(Set::Avx2));
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        paths.push(Self(Set::Neon));
+        paths.push(Self(Set::Portable));
+        paths
+    }
+
+    /// The available instruction set of that [name](Path::name), if there is one.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::available()
+            .into_iter()
+            .find(|path| path.name() == name)
+    }
+
+    /// `avx512`, `avx2`, `neon` or `portable`.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => "neon",
+            Set::Portable => "portable",
+        }
+    }
+
+    /// Runs `kernel` compiled for this instruction set.
+    #[inline]
+    pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self.0 {
+            // SAFETY: a path exists only for instruction sets that the processor was found to have.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { avx512::run(kernel) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { avx2::run(kernel) },
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => neon::run(kernel),
+            Set::Portable => portable::run(kernel),
+        }
+    }
+
+    /// Columns of a panel of a packed matrix on this path.
+    pub fn panel(self) -> usize {
+        struct Panel;
+        impl Kernel for Panel {
+            type Output = usize;
+            #[inline(always)]
+            fn run<S: Simd>(self, _: S) -> usize {
+                S::PANEL
+            }
+        }
+        self.run(Panel)
+    }
+}

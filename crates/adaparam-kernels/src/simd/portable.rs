@@ -1,0 +1,133 @@
+//! No special instructions: four lanes in an array, which compilers turn into whatever the baseline has.
+
+use super::{Kernel, Simd};
+
+/// Needs no proof: it runs everywhere.
+#[derive(Clone, Copy)]
+pub(super) struct Portable;
+
+pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Portable)
+}
+
+const LANES: usize = 4;
+type F = [f32; LANES];
+
+#[inline(always)]
+fn each(mut f: impl FnMut(usize) -> f32) -> F {
+    let mut out = [0.0; LANES];
+    for (lane, out) in out.iter_mut().enumerate() {
+        *out = f(lane);
+    }
+    out
+}
+
+impl Simd for Portable {
+    type F = F;
+    const LANES: usize = LANES;
+    const PANEL_VECTORS: usize = 4;
+    const TILE_ROWS: usize = 2;
+    const ROW_TILE: usize = 2;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> F {
+        [x; LANES]
+    }
+    #[inline(always)]
+    unsafe fn load(self, from: *const f32) -> F {
+        // SAFETY: the caller vouches for the pointer.
+        unsafe { from.cast::<F>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32, x: F) {
+        // SAFETY: the caller vouches for the pointer.
+        unsafe { to.cast::<F>().write_unaligned(x) }
+    }
+    #[inline(always)]
+    unsafe fn load_first(self, from: *const f32, n: usize) -> F {
+        each(|lane| {
+            if lane < n {
+                // SAFETY: the caller vouches for the first `n` numbers.
+                unsafe { *from.add(lane) }
+            } else {
+                0.0
+            }
+        })
+    }
+    #[inline(always)]
+    unsafe fn store_first(self, to: *mut f32, x: F, n: usize) {
+        for (lane, x) in x.iter().enumerate().take(n) {
+            // SAFETY: the caller vouches for the first `n` numbers.
+            unsafe { *to.add(lane) = *x };
+        }
+    }
+    #[inline(always)]
+    fn add(self, a: F, b: F) -> F {
+        each(|l| a[l] + b[l])
+    }
+    #[inline(always)]
+    fn sub(self, a: F, b: F) -> F {
+        each(|l| a[l] - b[l])
+    }
+    #[inline(always)]
+    fn mul(self, a: F, b: F) -> F {
+        each(|l| a[l] * b[l])
+    }
+    #[inline(always)]
+    fn div(self, a: F, b: F) -> F {
+        each(|l| a[l] / b[l])
+    }
+    #[inline(always)]
+    fn mul_add(self, a: F, b: F, c: F) -> F {
+        each(|l| a[l] * b[l] + c[l])
+    }
+    #[inline(always)]
+    fn neg_mul_add(self, a: F, b: F, c: F) -> F {
+        each(|l| c[l] - a[l] * b[l])
+    }
+    #[inline(always)]
+    fn sqrt(self, a: F) -> F {
+        each(|l| a[l].sqrt())
+    }
+    #[inline(always)]
+    fn min(self, a: F, b: F) -> F {
+        each(|l| if a[l] < b[l] { a[l] } else { b[l] })
+    }
+    #[inline(always)]
+    fn max(self, a: F, b: F) -> F {
+        each(|l| if a[l] > b[l] { a[l] } else { b[l] })
+    }
+    #[inline(always)]
+    fn abs(self, a: F) -> F {
+        each(|l| a[l].abs())
+    }
+    #[inline(always)]
+    fn select_lt(self, x: F, y: F, a: F, b: F) -> F {
+        each(|l| if x[l] < y[l] { a[l] } else { b[l] })
+    }
+    #[inline(always)]
+    fn round(self, a: F) -> F {
+        // Adding 1.5 · 2²³ leaves no bits for a fraction; `f32::round` would be a call without SSE4.1.
+        const WHOLE: f32 = 12_582_912.0;
+        each(|l| (a[l] + WHOLE) - WHOLE)
+    }
+    #[inline(always)]
+    fn scale(self, a: F, n: F) -> F {
+        let power = |n: i32| f32::from_bits(((n + 127) as u32) << 23);
+        each(|l| {
+            let n = n[l] as i32;
+            let half = n >> 1;
+            a[l] * power(half) * power(n - half)
+        })
+    }
+    #[inline(always)]
+    fn sum(self, a: F) -> f32 {
+        (a[0] + a[2]) + (a[1] + a[3])
+    }
+    #[inline(always)]
+    fn largest(self, a: F) -> f32 {
+        a.into_iter().fold(f32::NEG_INFINITY, f32::max)
+    }
+    #[inline(always)]
+    fn prefetch(self, _: *const f32) {}
+}

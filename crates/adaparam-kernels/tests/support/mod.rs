@@ -1,0 +1,152 @@
+//! What several test files share: paths of the processor, comparison of numbers, and owned weights of a stack.
+#![allow(dead_code)]
+
+pub(crate) mod alstm;
+
+use adaparam_kernels::alstm::{Latent, LayerGradients, LayerMasks, LayerWeights, Shape};
+use adaparam_kernels::simd::Path;
+
+/// Every instruction set of this processor with a number of threads.
+pub(crate) fn engines() -> Vec<adaparam_kernels::Engine> {
+    let mut engines: Vec<_> = Path::available()
+        .into_iter()
+        .map(|path| adaparam_kernels::Engine::with_path(1, path))
+        .collect();
+    engines.push(adaparam_kernels::Engine::new(3));
+    engines
+}
+
+/// Asserts that `actual` is within `relative · |expected| + absolute` of `expected`, element by element.
+pub(crate) fn assert_close(
+    what: &str,
+    actual: &[f32],
+    expected: &[f64],
+    relative: f64,
+    absolute: f64,
+) {
+    assert_eq!(actual.len(), expected.len(), "length of {what}");
+    for (index, (&a, &e)) in actual.iter().zip(expected).enumerate() {
+        let allowed = relative * e.abs() + absolute;
+        assert!(
+            (f64::from(a) - e).abs() <= allowed,
+            "{what}[{index}] is {a}, expected {e} within {allowed:e}"
+        );
+    }
+}
+
+/// Numbers that depend only on `seed`, between -1 and 1.
+pub(crate) struct Numbers(pub(crate) u64);
+
+impl Numbers {
+    pub(crate) fn next(&mut self) -> f64 {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        (z >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+
+    pub(crate) fn vec(&mut self, len: usize, scale: f64) -> Vec<f32> {
+        (0..len).map(|_| (self.next() * scale) as f32).collect()
+    }
+
+    /// A dropout mask that keeps about half and doubles it.
+    pub(crate) fn mask(&mut self, len: usize) -> Vec<f32> {
+        (0..len)
+            .map(|_| if self.next() < 0.0 { 0.0 } else { 2.0 })
+            .collect()
+    }
+}
+
+/// Parameters of one layer, or gradients of them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Layer {
+    pub(crate) latent_input: Vec<f32>,
+    pub(crate) latent_hidden: Vec<f32>,
+    pub(crate) latent_input_bias: Vec<f32>,
+    pub(crate) latent_hidden_bias: Vec<f32>,
+    pub(crate) projection: Vec<f32>,
+    pub(crate) input: Vec<f32>,
+    pub(crate) hidden: Vec<f32>,
+    pub(crate) bias: Vec<f32>,
+}
+
+impl Layer {
+    /// Made by calling `vec(len, fan_in)` for each parameter.
+    pub(crate) fn of(
+        shape: &Shape,
+        index: usize,
+        mut vec: impl FnMut(usize, usize) -> Vec<f32>,
+    ) -> Self {
+        let s = shape.layer(index);
+        let recurrent = usize::from(shape.kind == Latent::Recurrent);
+        Self {
+            latent_input: vec(s.summary * s.latent_gates, s.summary),
+            latent_hidden: vec(recurrent * s.latent * s.latent_gates, s.latent),
+            latent_input_bias: vec(s.latent_gates, 1),
+            latent_hidden_bias: vec(recurrent * s.latent_gates, 1),
+            projection: vec(s.latent * s.policy.width, s.latent),
+            input: vec(s.input * 4 * s.hidden, s.input),
+            hidden: vec(s.hidden * 4 * s.hidden, s.hidden),
+            bias: vec(if shape.bias { 4 * s.hidden } else { 0 }, 1),
+        }
+    }
+
+    pub(crate) fn weights(&self) -> LayerWeights<'_> {
+        LayerWeights {
+            latent_input: &self.latent_input,
+            latent_hidden: &self.latent_hidden,
+            latent_input_bias: &self.latent_input_bias,
+            latent_hidden_bias: &self.latent_hidden_bias,
+            projection: &self.projection,
+            input: &self.input,
+            hidden: &self.hidden,
+            bias: &self.bias,
+        }
+    }
+
+    pub(crate) fn gradients(&mut self) -> LayerGradients<'_> {
+        LayerGradients {
+            latent_input: &mut self.latent_input,
+            latent_hidden: &mut self.latent_hidden,
+            latent_input_bias: &mut self.latent_input_bias,
+            latent_hidden_bias: &mut self.latent_hidden_bias,
+            projection: &mut self.projection,
+            input: &mut self.input,
+            hidden: &mut self.hidden,
+            bias: &mut self.bias,
+        }
+    }
+
+    /// Every parameter with its name.
+    pub(crate) fn named(&self) -> [(&'static str, &Vec<f32>); 8] {
+        [
+            ("latent_input", &self.latent_input),
+            ("latent_hidden", &self.latent_hidden),
+            ("latent_input_bias", &self.latent_input_bias),
+            ("latent_hidden_bias", &self.latent_hidden_bias),
+            ("projection", &self.projection),
+            ("input", &self.input),
+            ("hidden", &self.hidden),
+            ("bias", &self.bias),
+        ]
+    }
+}
+
+/// Masks of one layer, owned.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Masks {
+    pub(crate) hidden: Option<Vec<f32>>,
+    pub(crate) latent: Option<Vec<f32>>,
+}
+
+impl Masks {
+    pub(crate) fn borrow(&self) -> LayerMasks<'_> {
+        LayerMasks {
+            hidden: self.hidden.as_deref(),
+            latent: self.latent.as_deref(),
+        }
+    }
+}
