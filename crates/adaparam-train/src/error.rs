@@ -41,6 +41,9 @@ pub enum TrainError {
         /// The rule, and what to do.
         rule: String,
     },
+    /// The data is at fault.
+    #[error(transparent)]
+    Data(#[from] adaparam_data::DataError),
     /// A run was stopped by the user.
     #[error("stopped on request")]
     Stopped,
