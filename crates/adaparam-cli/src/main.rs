@@ -1,6 +1,6 @@
 //! The `adaparam` command: flags, messages, progress and reports around the libraries that do the work.
 //!
-//! Exit codes: 0 done, 1 a claim of the paper was missed, 2 an error, 130 interrupted.
+//! Exit codes: 0 done, 1 a claim of the paper was missed or training diverged, 2 an error, 130 interrupted.
 
 // This is the one crate that speaks to people.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -10,10 +10,12 @@ mod data_folder;
 mod device;
 pub mod figure;
 mod interrupt;
+mod model_choice;
 mod page;
 mod progress;
 mod provenance;
 pub mod report;
+mod training;
 
 use std::process::ExitCode;
 
@@ -28,7 +30,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     match Cli::parse().run() {
         Ok(Verdict::Done) => ExitCode::SUCCESS,
-        Ok(Verdict::ClaimMissed) => ExitCode::from(1),
+        Ok(Verdict::ClaimMissed | Verdict::Diverged) => ExitCode::from(1),
         Err(error) if matches!(error.downcast_ref(), Some(TrainError::Stopped)) => {
             eprintln!("interrupted: {error:#}");
             ExitCode::from(130)

@@ -41,6 +41,33 @@ pub enum TrainError {
         /// The rule, and what to do.
         rule: String,
     },
+    /// The data is at fault.
+    #[error(transparent)]
+    Data(#[from] adaparam_data::DataError),
+    /// A file of weights does not fit.
+    #[error("{}: {problem}", path.display())]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// Training has run into numbers that are none.
+    #[error(
+        "epoch {epoch}, step {step}: the {what} is not a finite number; the update was not made, and the last good \
+         checkpoint is {}: try a lower train.learning_rate, or train.clip",
+        checkpoint.display()
+    )]
+    NonFinite {
+        /// The loss or the gradient.
+        what: &'static str,
+        /// The epoch, counted from 1.
+        epoch: u64,
+        /// The step of the epoch, counted from 1.
+        step: u64,
+        /// What to go on from.
+        checkpoint: PathBuf,
+    },
     /// A run was stopped by the user.
     #[error("stopped on request")]
     Stopped,

@@ -59,14 +59,7 @@ impl RunFolder {
     /// Writes a file, whole or not at all; `name` may have folders in it.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<PathBuf, TrainError> {
         let path = self.path.join(name);
-        let folder = path.parent().unwrap_or(&self.path);
-        let fail = || TrainError::file(&path, "cannot write this file");
-        fs::create_dir_all(folder).map_err(fail())?;
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail())?;
-        file.write_all(content.as_ref()).map_err(fail())?;
-        file.as_file().sync_all().map_err(fail())?;
-        readable_by_others(file.as_file()).map_err(fail())?;
-        file.persist(&path).map_err(|error| fail()(error.error))?;
+        write_whole(&path, content.as_ref())?;
         Ok(path)
     }
 
@@ -104,6 +97,22 @@ impl RunFolder {
         let parts = self.path.join(PARTS);
         fs::remove_dir_all(&parts).map_err(TrainError::file(&parts, "cannot remove this folder"))
     }
+}
+
+/// Writes a file, whole or not at all, and makes its folder if there is none.
+pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), TrainError> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let fail = || TrainError::file(path, "cannot write this file");
+    fs::create_dir_all(folder).map_err(fail())?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail())?;
+    file.write_all(content).map_err(fail())?;
+    file.as_file().sync_all().map_err(fail())?;
+    readable_by_others(file.as_file()).map_err(fail())?;
+    file.persist(path).map_err(|error| fail()(error.error))?;
+    Ok(())
 }
 
 /// Temporary files are private to their owner; results are not.

@@ -2,7 +2,14 @@
 
 mod bench;
 mod data;
+mod eval;
+mod export;
+mod generate;
+mod import;
 mod reproduce;
+mod resume;
+mod show;
+mod train;
 
 use clap::{Parser, Subcommand};
 
@@ -13,12 +20,14 @@ use clap::{Parser, Subcommand};
     arg_required_else_help = true,
     after_help = "\
 Examples:
+  adaparam train                      a small language model on embedded text, in minutes
+  adaparam generate runs/quick-seed-1 text by it
   adaparam reproduce --quick          every experiment, small, on embedded data
   adaparam reproduce tail             the paper's tail regression, as published
   adaparam data fetch mnist           download MNIST, checked by SHA-256
   adaparam reproduce mnist --seeds 3  Table 1 of the paper
 
-Exit codes: 0 done, 1 a claim of the paper was missed, 2 an error, 130 interrupted."
+Exit codes: 0 done, 1 a claim of the paper was missed or training diverged, 2 an error, 130 interrupted."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -27,6 +36,13 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Train(train::Train),
+    Resume(resume::Resume),
+    Eval(eval::Eval),
+    Generate(generate::Generate),
+    Show(show::Show),
+    Export(export::Export),
+    Import(import::Import),
     Reproduce(reproduce::Reproduce),
     Data(data::Data),
     Bench(bench::Bench),
@@ -39,11 +55,20 @@ pub(crate) enum Verdict {
     Done,
     /// An experiment contradicts a claim of the paper.
     ClaimMissed,
+    /// Training has run into numbers that are none.
+    Diverged,
 }
 
 impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
         match self.command {
+            Command::Train(command) => command.run(),
+            Command::Resume(command) => command.run(),
+            Command::Eval(command) => command.run(),
+            Command::Generate(command) => command.run(),
+            Command::Show(command) => command.run(),
+            Command::Export(command) => command.run(),
+            Command::Import(command) => command.run(),
             Command::Reproduce(command) => command.run(),
             Command::Data(command) => command.run(),
             Command::Bench(command) => command.run(),

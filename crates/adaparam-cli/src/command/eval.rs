@@ -1,0 +1,201 @@
+//! `adaparam eval`: the perplexity of a trained model.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use adaparam_data::text::{Columns, Text, TextSplit, Vocabulary};
+use adaparam_train::language_model::{
+    DataSpec, Snapshot, TextSource, evaluate, on_threads, open_model,
+};
+use anyhow::bail;
+use burn::module::Module;
+use burn::tensor::Device;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::Verdict;
+use crate::data_folder::data_folder;
+use crate::training::{report_damaged, threads};
+
+/// Evaluate a trained language model
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  adaparam eval runs/quick-seed-1                        validation and test perplexity
+  adaparam eval runs/quick-seed-1 --data letter.txt      of a text of your own
+  adaparam eval model.safetensors --part test --tokens   each word with its loss in nats
+
+Perplexity is exp of the mean loss over every predicted word, each counted once: all words of a column but its first,
+end-of-line words included. The validation text is read in 10 columns, all else in one, unless --batch says otherwise.")]
+pub(crate) struct Eval {
+    /// A run's folder (its best checkpoint), a checkpoint's folder or an exported file
+    model: PathBuf,
+    /// A data set's name or a text file [default: what the model was trained on]
+    #[arg(long = "data", value_name = "NAME|FILE")]
+    text: Option<String>,
+    /// Folder with data sets [default: $ADAPARAM_DATA, or adaparam in the user's data folder]
+    #[arg(long, value_name = "DIR")]
+    data_folder: Option<PathBuf>,
+    /// Which part of a data set [default: validation and test]
+    #[arg(long, value_enum)]
+    part: Option<Part>,
+    /// Columns that the text is read in
+    #[arg(long, value_name = "N", conflicts_with = "tokens")]
+    batch: Option<usize>,
+    /// Print each word with its loss in nats, in order; <eos> ends a line
+    #[arg(long, conflicts_with = "json")]
+    tokens: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Threads for tensors [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Train,
+    Valid,
+    Test,
+}
+
+/// A text to evaluate.
+struct Piece {
+    name: &'static str,
+    text: Text,
+    batch: usize,
+}
+
+impl Eval {
+    pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        let opened = open_model(&self.model, &Device::flex())?;
+        report_damaged(&opened.damaged);
+        let snapshot = opened.snapshot;
+        let pieces = self.pieces(&snapshot)?;
+        on_threads(threads(self.threads), || {
+            pieces
+                .iter()
+                .try_for_each(|piece| self.evaluate(&snapshot, piece))
+        })??;
+        Ok(Verdict::Done)
+    }
+
+    fn evaluate(&self, snapshot: &Snapshot, piece: &Piece) -> anyhow::Result<()> {
+        let ids = snapshot.vocabulary.encode(&piece.text)?;
+        let unknown = unknown_words(&snapshot.vocabulary, &piece.text);
+        if unknown > 0 {
+            eprintln!(
+                "{}: {unknown} of {} words are not in the vocabulary and count as <unk>",
+                piece.text.path().display(),
+                ids.len()
+            );
+        }
+        let columns = Columns::new(&ids, if self.tokens { 1 } else { piece.batch })?;
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        let mut fault = Ok(());
+        let model = snapshot.model.valid();
+        let window = snapshot.config.train.window;
+        let go_on = AtomicBool::new(false);
+        let evaluation = evaluate(&model, &columns, window, &go_on, |window, losses| {
+            if self.tokens && fault.is_ok() {
+                let mut pairs = window.targets.iter().zip(losses);
+                fault = pairs.try_for_each(|(&id, loss)| {
+                    let word = snapshot.vocabulary.word(id).unwrap_or_default();
+                    writeln!(out, "{word}\t{loss:.6}")
+                });
+            }
+        })?;
+        fault?;
+        if self.json {
+            let line = json!({
+                "part": piece.name, "text": piece.text.path(), "words": evaluation.words,
+                "loss": evaluation.loss(), "perplexity": evaluation.perplexity(), "unknown": unknown,
+            });
+            writeln!(out, "{line}")?;
+        } else {
+            let summary = format!(
+                "{}: perplexity {:.2}, loss {:.4}, {} words",
+                piece.name,
+                evaluation.perplexity(),
+                evaluation.loss(),
+                evaluation.words
+            );
+            if self.tokens {
+                eprintln!("{summary}");
+            } else {
+                writeln!(out, "{summary}")?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    /// The texts that were asked for.
+    fn pieces(&self, snapshot: &Snapshot) -> anyhow::Result<Vec<Piece>> {
+        let own = &snapshot.config.data;
+        let set = match &self.text {
+            None => own.clone(),
+            Some(name) => match TextSource::from_name(name) {
+                Some(set) => DataSpec {
+                    set,
+                    min_count: own.min_count,
+                    ..DataSpec::default()
+                },
+                None => return self.file(Path::new(name)),
+            },
+        };
+        let texts = set.read(&data_folder(self.data_folder.as_deref())?)?;
+        let words = Vocabulary::new(&texts.train, set.min_count);
+        if words != snapshot.vocabulary {
+            bail!(
+                "{}: its vocabulary of {} words is not the model's, which has {}; name a text file to evaluate it \
+                 nevertheless, with unknown words as <unk>",
+                texts.train.path().display(),
+                words.len(),
+                snapshot.vocabulary.len()
+            );
+        }
+        Ok(self.parts(snapshot, texts))
+    }
+
+    fn file(&self, path: &Path) -> anyhow::Result<Vec<Piece>> {
+        if self.part.is_some() {
+            bail!(
+                "--part: belongs to a data set; {} is a file",
+                path.display()
+            );
+        }
+        Ok(vec![Piece {
+            name: "text",
+            text: Text::read(path)?,
+            batch: self.batch.unwrap_or(1),
+        }])
+    }
+
+    fn parts(&self, snapshot: &Snapshot, texts: TextSplit) -> Vec<Piece> {
+        let train = &snapshot.config.train;
+        let all = [
+            (Part::Train, "train", texts.train, train.valid_batch),
+            (Part::Valid, "valid", texts.valid, train.valid_batch),
+            (Part::Test, "test", texts.test, train.test_batch),
+        ];
+        let is_wanted = |part| match self.part {
+            Some(wanted) => part == wanted,
+            None => part != Part::Train,
+        };
+        all.into_iter()
+            .filter(|(part, ..)| is_wanted(*part))
+            .map(|(_, name, text, batch)| Piece {
+                name,
+                text,
+                batch: self.batch.unwrap_or(batch),
+            })
+            .collect()
+    }
+}
+
+fn unknown_words(vocabulary: &Vocabulary, text: &Text) -> usize {
+    let unknown = |word: &str| vocabulary.id(word).is_none();
+    text.words().filter(|(_, word)| unknown(word)).count()
+}

@@ -1,0 +1,67 @@
+//! `adaparam resume`: going on with a run.
+
+use std::path::PathBuf;
+
+use adaparam_data::text::Corpus;
+use adaparam_train::language_model::checkpoint;
+use adaparam_train::run_folder::RunFolder;
+use anyhow::bail;
+use burn::tensor::Device;
+use clap::Args;
+
+use super::Verdict;
+use crate::data_folder::data_folder;
+use crate::interrupt;
+use crate::training::{Session, report_damaged, threads};
+
+/// Go on with a run that was interrupted
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  adaparam resume runs/quick-seed-1
+
+The run goes on from its newest checkpoint that is whole, and ends with the same numbers as if it had never stopped.")]
+pub(crate) struct Resume {
+    /// The folder of the run
+    run: PathBuf,
+    /// Folder with data sets [default: $ADAPARAM_DATA, or adaparam in the user's data folder]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Threads for tensors [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Print a line of JSON for every step and epoch
+    #[arg(long)]
+    json: bool,
+}
+
+impl Resume {
+    pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        let session = Session {
+            threads: threads(self.threads),
+            json: self.json,
+            stop: interrupt::stop_flag()?,
+        };
+        let found = checkpoint::newest(&self.run, &Device::flex().autodiff())?;
+        report_damaged(&found.damaged);
+        let mut snapshot = found.snapshot;
+        let data = &snapshot.config.data;
+        let texts = data.read(&data_folder(self.data.as_deref())?)?;
+        let corpus = Corpus::new(&texts, data.min_count)?;
+        if corpus.checksum().to_string() != snapshot.corpus {
+            bail!(
+                "{}: the text is not the one that this run was trained on, whose vocabulary has {} words (now {}): \
+                 bring the text back, or begin a new run",
+                found.path.display(),
+                snapshot.vocabulary.len(),
+                corpus.vocabulary.len()
+            );
+        }
+        if !self.json {
+            eprintln!("going on from {}", found.path.display());
+        }
+        let folder = RunFolder::open(&self.run)?;
+        folder.drop_parts()?;
+        session.run(&mut snapshot, &corpus, &folder)
+    }
+}

@@ -1,0 +1,131 @@
+//! `adaparam show`: presets, configurations and models.
+
+use std::path::Path;
+
+use adaparam_train::language_model::{KEYS, LanguageModelConfig, open_model, preset, presets};
+use anyhow::Context;
+use burn::tensor::Device;
+use clap::Args;
+
+use super::Verdict;
+use crate::model_choice::{assignment, configuration, with_changes};
+use crate::training::report_damaged;
+
+/// Show presets, a configuration or a trained model
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  adaparam show                      every preset with its number of parameters
+  adaparam show ptb-17m              its configuration, to begin a file of your own with
+  adaparam show runs/quick-seed-1    a run
+  adaparam show --keys               every key of a configuration, with the default")]
+pub(crate) struct Show {
+    /// A preset's name, a TOML file, a run's or checkpoint's folder or an exported file [default: list presets]
+    what: Option<String>,
+    /// Change a key of a configuration
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
+    changes: Vec<(String, String)>,
+    /// List every key of a configuration
+    #[arg(long, conflicts_with_all = ["what", "changes"])]
+    keys: bool,
+}
+
+impl Show {
+    pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        if self.keys {
+            return keys();
+        }
+        let Some(what) = &self.what else {
+            list();
+            return Ok(Verdict::Done);
+        };
+        let path = Path::new(what);
+        let is_file_of_keys = path
+            .extension()
+            .is_some_and(|extension| extension == "toml");
+        if preset(what).is_none() && path.exists() && !is_file_of_keys {
+            return trained(path);
+        }
+        let config = with_changes(configuration(what)?, &self.changes)?;
+        config.check()?;
+        if let Some(preset) = preset(what) {
+            println!("# {}", preset.about);
+        }
+        print_sizes(&config, config.data.set.vocabulary_size());
+        print!("{}", toml::to_string_pretty(&config)?);
+        Ok(Verdict::Done)
+    }
+}
+
+fn list() {
+    for preset in presets() {
+        let set = preset.config.data.set;
+        let parameters = set
+            .vocabulary_size()
+            .map_or_else(String::new, |vocabulary| {
+                millions(preset.config.model.parameter_count(vocabulary))
+            });
+        println!("{:<22} {parameters:>8}  {}", preset.name, preset.about);
+    }
+}
+
+fn millions(count: usize) -> String {
+    format!("{:.2}M", count as f64 / 1e6)
+}
+
+fn keys() -> anyhow::Result<Verdict> {
+    let defaults = toml::Table::try_from(LanguageModelConfig::default())?;
+    for key in KEYS {
+        let (section, name) = key.path.split_once('.').context("a key has a section")?;
+        let default = defaults.get(section).and_then(|table| table.get(name));
+        let default = default.map_or_else(|| "none".to_owned(), ToString::to_string);
+        println!(
+            "{:<30} {}\n{:<30} default: {default}",
+            key.path, key.meaning, ""
+        );
+    }
+    Ok(Verdict::Done)
+}
+
+fn trained(path: &Path) -> anyhow::Result<Verdict> {
+    let opened = open_model(path, &Device::flex())?;
+    report_damaged(&opened.damaged);
+    let (snapshot, counters) = (&opened.snapshot, &opened.snapshot.counters);
+    println!("# {}", opened.path.display());
+    println!(
+        "# {} epochs, {} updates{}",
+        counters.epoch,
+        counters.updates,
+        match &counters.best {
+            Some(best) => format!(
+                "; best epoch {} with validation perplexity {:.2}",
+                best.epoch,
+                best.loss.exp()
+            ),
+            None => String::new(),
+        }
+    );
+    print_sizes(&snapshot.config, Some(snapshot.vocabulary.len()));
+    print!("{}", toml::to_string_pretty(&snapshot.config)?);
+    Ok(Verdict::Done)
+}
+
+/// Layers and parameters, as comments of a TOML file.
+fn print_sizes(config: &LanguageModelConfig, vocabulary: Option<usize>) {
+    let model = &config.model;
+    for l in 0..model.layers {
+        let (d_input, d_hidden) = model.layer_sizes(l);
+        println!("# layer {}: {d_input} -> {d_hidden}", l + 1);
+    }
+    match vocabulary {
+        Some(vocabulary) => println!(
+            "# {} parameters with a vocabulary of {vocabulary}\n",
+            model.parameter_count(vocabulary)
+        ),
+        None => println!(
+            "# {} parameters, and {} more for each word of the vocabulary\n",
+            model.parameter_count(0),
+            model.embedding + 1
+        ),
+    }
+}

@@ -1,0 +1,44 @@
+//! The choice of a configuration: a preset by name or a file, with keys changed.
+
+use std::path::Path;
+
+use adaparam_train::language_model::{LanguageModelConfig, preset, presets};
+use adaparam_train::toml_file;
+use anyhow::{Context, bail};
+
+/// The configuration of a preset's name or a TOML file.
+pub(crate) fn configuration(name: &str) -> anyhow::Result<LanguageModelConfig> {
+    if let Some(preset) = preset(name) {
+        return Ok(preset.config);
+    }
+    let path = Path::new(name);
+    if !path.exists() {
+        let names: Vec<&str> = presets().iter().map(|preset| preset.name).collect();
+        bail!(
+            "{name}: neither a file nor a preset; presets are {}",
+            names.join(", ")
+        );
+    }
+    Ok(toml_file::read(path)?)
+}
+
+/// `key=value` of `--set`.
+pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("must be KEY=VALUE, such as train.epochs=2".to_owned()),
+    }
+}
+
+/// The same configuration with keys changed.
+pub(crate) fn with_changes(
+    mut config: LanguageModelConfig,
+    changes: &[(String, String)],
+) -> anyhow::Result<LanguageModelConfig> {
+    for (key, value) in changes {
+        config = config.with(key, value).context("--set")?;
+    }
+    Ok(config)
+}

@@ -1,0 +1,257 @@
+//! A language model in training, as the commands that train show it.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use adaparam_data::text::Corpus;
+use adaparam_train::TrainError;
+use adaparam_train::language_model::checkpoint::Damaged;
+use adaparam_train::language_model::{Outcome, Snapshot, TrainEvent, on_threads, train};
+use adaparam_train::run_folder::RunFolder;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+
+use crate::command::Verdict;
+use crate::provenance::duration;
+
+/// Off a terminal, a line of progress at most this often.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// What a training command was told about the session.
+pub(crate) struct Session {
+    /// Threads for tensors.
+    pub(crate) threads: usize,
+    /// Lines of JSON on standard output instead of text.
+    pub(crate) json: bool,
+    /// Set by Ctrl-C and SIGTERM.
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+/// All cores, unless a number was named.
+pub(crate) fn threads(named: Option<u16>) -> usize {
+    named.map_or_else(
+        || std::thread::available_parallelism().map_or(1, usize::from),
+        usize::from,
+    )
+}
+
+/// Says which checkpoints are damaged.
+pub(crate) fn report_damaged(damaged: &[Damaged]) {
+    for Damaged { path, problem } in damaged {
+        eprintln!(
+            "warning: {}: damaged, passed over: {problem}",
+            path.display()
+        );
+    }
+}
+
+impl Session {
+    /// Trains to the end or until the user stops it.
+    pub(crate) fn run(
+        &self,
+        snapshot: &mut Snapshot,
+        corpus: &Corpus,
+        folder: &RunFolder,
+    ) -> anyhow::Result<Verdict> {
+        let mut display = Display::new(self.json, snapshot.config.train.epochs);
+        let outcome = on_threads(self.threads, || {
+            let watch: &mut (dyn FnMut(TrainEvent) + Send) = &mut |event| display.show(&event);
+            train(snapshot, corpus, folder.path(), &self.stop, watch)
+        })?;
+        display.bar.finish_and_clear();
+        match outcome {
+            Ok(Outcome::Finished(finished)) => {
+                folder.write_json("result.json", &finished)?;
+                if self.json {
+                    print_json(&json!({"event": "finished", "result": finished}));
+                } else {
+                    println!(
+                        "best epoch {}: validation perplexity {:.2} ({} words), test perplexity {:.2} ({} words)",
+                        finished.best_epoch,
+                        finished.valid_perplexity,
+                        finished.valid_words,
+                        finished.test_perplexity,
+                        finished.test_words
+                    );
+                    println!("{}", folder.path().display());
+                }
+                Ok(Verdict::Done)
+            }
+            Ok(Outcome::Stopped(checkpoint)) => {
+                if self.json {
+                    print_json(&json!({"event": "stopped", "checkpoint": checkpoint}));
+                }
+                eprintln!(
+                    "stopped; everything is saved in {}\ngo on with: adaparam resume {}",
+                    checkpoint.display(),
+                    shell_word(folder.path())
+                );
+                Ok(Verdict::Done)
+            }
+            Err(error @ TrainError::NonFinite { .. }) => {
+                eprintln!("error: {error}");
+                Ok(Verdict::Diverged)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// A path as it can be typed.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    if text.chars().all(is_plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+fn print_json(line: &serde_json::Value) {
+    // A reader that has gone away is no reason to stop training.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// Live progress: a bar on a terminal, a line now and then elsewhere, or JSON.
+struct Display {
+    json: bool,
+    epochs: u64,
+    bar: ProgressBar,
+    on_terminal: bool,
+    started: Instant,
+    last_line: Instant,
+    done_before: Option<f64>,
+    /// Words and nats since the epoch or the sitting began.
+    words: usize,
+    total_loss: f64,
+    training_time: Duration,
+    last_step: Instant,
+}
+
+impl Display {
+    fn new(json: bool, epochs: u64) -> Self {
+        let on_terminal = !json && std::io::stderr().is_terminal();
+        let target = if on_terminal {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let style = ProgressStyle::with_template("{bar:30.cyan/blue} {wide_msg}")
+            .expect("a template that is right")
+            .progress_chars("━╸─");
+        let now = Instant::now();
+        Self {
+            json,
+            epochs,
+            bar: ProgressBar::with_draw_target(Some(10_000), target).with_style(style),
+            on_terminal,
+            started: now,
+            last_line: now,
+            done_before: None,
+            words: 0,
+            total_loss: 0.0,
+            training_time: Duration::ZERO,
+            last_step: now,
+        }
+    }
+
+    fn show(&mut self, event: &TrainEvent) {
+        match event {
+            TrainEvent::Step { words, loss, .. } => {
+                self.words += words;
+                self.total_loss += loss * *words as f64;
+                self.training_time += self.last_step.elapsed();
+                self.last_step = Instant::now();
+                self.step(event);
+            }
+            TrainEvent::Validated {
+                epoch,
+                loss,
+                perplexity,
+                best,
+            } => {
+                self.last_step = Instant::now();
+                (self.words, self.total_loss, self.training_time) = (0, 0.0, Duration::ZERO);
+                let mark = if *best { "  best" } else { "" };
+                self.line(&format!(
+                    "epoch {epoch}/{}: validation loss {loss:.4}, perplexity {perplexity:.2}{mark}",
+                    self.epochs
+                ));
+            }
+            TrainEvent::Validating => self.bar.set_message("validating"),
+            TrainEvent::Testing => self.bar.set_message("testing"),
+            TrainEvent::Saved { .. } => self.last_step = Instant::now(),
+        }
+        if self.json && !matches!(event, TrainEvent::Step { .. }) {
+            print_json(&json!(event));
+        }
+    }
+
+    fn step(&mut self, event: &TrainEvent) {
+        let TrainEvent::Step {
+            epoch,
+            step,
+            steps,
+            done,
+            loss,
+            ..
+        } = event
+        else {
+            return;
+        };
+        let speed = self.words as f64 / self.training_time.as_secs_f64().max(1e-9);
+        let done_before = *self.done_before.get_or_insert(*done);
+        let elapsed = self.started.elapsed().as_secs_f64();
+        let left = if *done > done_before {
+            elapsed * (1.0 - done) / (done - done_before)
+        } else {
+            f64::NAN
+        };
+        if self.json {
+            let mut line = json!(event);
+            line["perplexity"] = json!(loss.exp());
+            line["words_per_second"] = json!(speed.round());
+            line["seconds_left"] = json!(left.is_finite().then(|| left.round()));
+            print_json(&line);
+            return;
+        }
+        let mean = self.total_loss / self.words as f64;
+        let eta = if left.is_finite() {
+            format!("{} left", duration(left))
+        } else {
+            String::new()
+        };
+        let text = format!(
+            "epoch {epoch}/{} step {step}/{steps}  {speed:.0} words/s  loss {mean:.4}  perplexity {:.1}  {eta}",
+            self.epochs,
+            mean.exp()
+        );
+        self.bar.set_position((done * 10_000.0) as u64);
+        self.bar.set_message(text.clone());
+        if !self.on_terminal && (self.last_line.elapsed() >= LINE_EVERY || step == steps) {
+            self.last_line = Instant::now();
+            self.line(&text);
+        }
+    }
+
+    fn line(&self, text: &str) {
+        if !self.json {
+            self.bar.suspend(|| eprintln!("{text}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_can_be_typed_as_it_is_shown() {
+        assert_eq!(shell_word("runs/quick".as_ref()), "runs/quick");
+        assert_eq!(shell_word("my runs/it's".as_ref()), r"'my runs/it'\''s'");
+    }
+}

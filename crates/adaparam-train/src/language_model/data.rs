@@ -1,0 +1,89 @@
+//! From a configuration to texts.
+
+use std::path::Path;
+
+use adaparam_data::registry::Dataset;
+use adaparam_data::text::{Text, TextSplit, moby_dick};
+
+use super::config::{DataSpec, TextSource};
+use crate::TrainError;
+
+impl TextSource {
+    /// The data set of this name, unless it is files of one's own.
+    pub fn dataset(self) -> Option<Dataset> {
+        match self {
+            Self::MobyDick => Some(Dataset::MobyDick),
+            Self::Ptb => Some(Dataset::Ptb),
+            Self::WikiText2 => Some(Dataset::WikiText2),
+            Self::Files => None,
+        }
+    }
+
+    /// The source of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::MobyDick, Self::Ptb, Self::WikiText2]
+            .into_iter()
+            .find(|source| source.dataset().is_some_and(|set| set.name() == name))
+    }
+
+    /// The number of words in the vocabulary, where it is known beforehand.
+    pub fn vocabulary_size(self) -> Option<usize> {
+        match self {
+            Self::MobyDick => Some(6_171),
+            Self::Ptb => Some(10_000),
+            Self::WikiText2 => Some(33_278),
+            Self::Files => None,
+        }
+    }
+}
+
+impl DataSpec {
+    /// Reads the three texts. `data_folder` is where data sets lie; embedded text and files of one's own need none.
+    pub fn read(&self, data_folder: &Path) -> Result<TextSplit, TrainError> {
+        let texts = match (self.set, &self.train, &self.valid, &self.test) {
+            (TextSource::MobyDick, ..) => moby_dick(),
+            (TextSource::Files, Some(train), Some(valid), Some(test)) => {
+                TextSplit::read_files(train, valid, test)?
+            }
+            (TextSource::Files, Some(train), ..) => {
+                TextSplit::cut(&Text::read(train)?, self.valid_share, self.test_share)?
+            }
+            (TextSource::Files, None, ..) => {
+                let rule = "a training text must be named, as data.train or with --text";
+                return Err(TrainError::value("data.set", "files", rule));
+            }
+            (TextSource::Ptb, ..) => read_set(Dataset::Ptb, data_folder)?,
+            (TextSource::WikiText2, ..) => read_set(Dataset::WikiText2, data_folder)?,
+        };
+        Ok(texts)
+    }
+}
+
+fn read_set(set: Dataset, data_folder: &Path) -> Result<TextSplit, TrainError> {
+    Ok(TextSplit::read_folder(&set.folder(data_folder))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use adaparam_data::text::Vocabulary;
+
+    use super::*;
+
+    #[test]
+    fn the_embedded_text_has_the_vocabulary_that_is_stated() {
+        let vocabulary = Vocabulary::new(&moby_dick().train, 1);
+        assert_eq!(
+            TextSource::MobyDick.vocabulary_size(),
+            Some(vocabulary.len())
+        );
+    }
+
+    #[test]
+    fn sources_are_found_by_the_names_of_their_sets() {
+        assert_eq!(
+            TextSource::from_name("wikitext-2"),
+            Some(TextSource::WikiText2)
+        );
+        assert_eq!(TextSource::from_name("mnist"), None);
+    }
+}
