@@ -1,6 +1,6 @@
 //! `adaparam export`: a trained model as one file that PyTorch can load.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use adaparam_train::language_model::{export, open_model};
 use adaparam_train::run_folder::write_whole;
@@ -39,10 +39,6 @@ impl Export {
         }
         let opened = open_model(&self.model, &Device::flex())?;
         report_damaged(&opened.damaged);
-        let name = self.file.file_name().map(Path::new);
-        if name.is_none() {
-            bail!("{}: must be the name of a file", self.file.display());
-        }
         write_whole(&self.file, &export(&opened.snapshot).to_bytes())?;
         eprintln!("{} from {}", self.file.display(), opened.path.display());
         Ok(Verdict::Done)

@@ -38,7 +38,7 @@ pub(crate) struct Train {
     /// Change a key of the configuration (adaparam show --keys lists all)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
     changes: Vec<(String, String)>,
-    /// Train on this text; words that occur once become <unk> unless data.min_count is set
+    /// Train on this text; words that occur once become <unk> unless a count is set
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
     /// Validate on this text
@@ -114,15 +114,11 @@ impl Train {
         if let Some(seed) = self.seed {
             config.train.seed = seed;
         }
-        for path in [
-            &mut config.data.train,
-            &mut config.data.valid,
-            &mut config.data.test,
-        ] {
+        let data = &mut config.data;
+        let paths = [&mut data.train, &mut data.valid, &mut data.test];
+        for path in paths.into_iter().flatten() {
             // A run may be resumed from another folder.
-            if let Some(path) = path {
-                *path = std::path::absolute(&*path)?;
-            }
+            *path = std::path::absolute(&*path)?;
         }
         Ok(config)
     }

@@ -20,7 +20,7 @@ fn interrupt(
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let patience = Instant::now() + Duration::from_secs(120);
+    let patience = Instant::now() + Duration::from_mins(2);
     while tiny.log(run).lines().count() < lines && Instant::now() < patience {
         if let Some(status) = child.try_wait().unwrap() {
             return status.code();

@@ -136,14 +136,11 @@ pub(crate) fn text(lines: u32) -> String {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         words[(state >> 16) as usize % words.len()]
     };
-    (0..lines)
-        .map(|_| {
-            format!(
-                "the {} {} the {}\n",
-                pick(&subjects),
-                pick(&verbs),
-                pick(&objects)
-            )
-        })
-        .collect()
+    let mut text = String::new();
+    for _ in 0..lines {
+        let words = ["the", pick(&subjects), pick(&verbs), "the", pick(&objects)];
+        text.push_str(&words.join(" "));
+        text.push('\n');
+    }
+    text
 }

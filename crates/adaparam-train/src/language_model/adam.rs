@@ -139,6 +139,7 @@ mod tests {
 
     use super::*;
     use crate::language_model::config::ModelSpec;
+    use crate::language_model::parameters::Parameter;
 
     fn tiny() -> LanguageModel {
         let spec = ModelSpec {
@@ -151,7 +152,7 @@ mod tests {
     }
 
     fn weights(model: &mut LanguageModel) -> Vec<Vec<f32>> {
-        model.parameters().iter().map(|p| p.values()).collect()
+        model.parameters().iter().map(Parameter::values).collect()
     }
 
     /// A gradient for each parameter, of sizes between 1e-6 and 1.
@@ -159,7 +160,7 @@ mod tests {
         let mut i = step;
         let mut next = |_: f32| {
             i = i.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let size = 10_f32.powi(-((i >> 24) as i32 % 7));
+            let size = 10_f32.powi(-(i >> 24).cast_signed() % 7);
             size * ((i >> 8 & 0xffff) as f32 / 32_768.0 - 1.0)
         };
         weights(model)
@@ -190,7 +191,7 @@ mod tests {
                 .collect();
             for step in 1..=5 {
                 let gradients = gradients(&mut model, step);
-                let power = step as i32;
+                let power = step.cast_signed();
                 for (numbers, gradient) in expected.iter_mut().zip(&gradients) {
                     for ((w, m, v), &g) in numbers.iter_mut().zip(gradient) {
                         let g = 0.5 * f64::from(g) + spec.l2 * *w;

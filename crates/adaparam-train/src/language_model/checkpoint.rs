@@ -4,8 +4,9 @@
 //! vocabulary, its counters and configuration as JSON, and the sums of all of these in `SHA256SUMS`. It is written
 //! under another name, brought to disk and then renamed.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use adaparam_data::checksum::Checksum;
@@ -123,7 +124,8 @@ fn write_folder(folder: &Path, snapshot: &Snapshot) -> Result<(), TrainError> {
         (VOCABULARY, snapshot.vocabulary.to_text().into_bytes()),
         (HEAD, head),
     ] {
-        sums.push_str(&format!("{}  {name}\n", Checksum::of(&content)));
+        let sum = Checksum::of(&content);
+        let _ = writeln!(sums, "{sum}  {name}");
         write_file(&folder.join(name), &content)?;
     }
     write_file(&folder.join(SUMS), sums.as_bytes())?;

@@ -264,9 +264,9 @@ impl DataSpec {
     fn check(&self) -> Result<(), TrainError> {
         check_count("data.min_count", self.min_count, 1_000_000)?;
         let files = [
-            ("data.train", &self.train),
-            ("data.valid", &self.valid),
-            ("data.test", &self.test),
+            ("data.train", self.train.as_ref()),
+            ("data.valid", self.valid.as_ref()),
+            ("data.test", self.test.as_ref()),
         ];
         if self.set == TextSource::Files {
             if self.train.is_none() {
@@ -294,9 +294,8 @@ impl DataSpec {
     }
 }
 
-fn shown(path: &Option<PathBuf>) -> String {
-    let path = path.as_deref().unwrap_or_else(|| "".as_ref());
-    path.display().to_string()
+fn shown(path: Option<&PathBuf>) -> String {
+    path.map_or_else(String::new, |path| path.display().to_string())
 }
 
 impl ModelSpec {
@@ -381,7 +380,7 @@ impl TrainSpec {
     /// The learning rate for a window of `length` rows in `epoch`, which counts from 0.
     pub fn learning_rate_at(&self, epoch: u64, length: usize) -> f64 {
         let cuts = self.cut_after.iter().filter(|&&cut| epoch >= cut).count();
-        let cut = self.cut_factor.powi(cuts as i32);
+        let cut = (0..cuts).fold(1.0, |cut, _| cut * self.cut_factor);
         self.learning_rate / cut * self.windows().learning_rate_scale(length)
     }
 }

@@ -92,7 +92,7 @@ mod tests {
         let evaluation = |window| {
             let mut seen = 0;
             let evaluation = evaluate(&model, &columns, window, &go_on, |_, losses| {
-                seen += losses.len()
+                seen += losses.len();
             });
             assert_eq!(seen, 24 * 4);
             evaluation.unwrap()

@@ -3,7 +3,6 @@
 //! An exported file is a safetensors file with the names and shapes of the released PyTorch code. Its metadata hold
 //! configuration and vocabulary, so that it can be evaluated and generate text by itself.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use adaparam_data::text::Vocabulary;
@@ -55,7 +54,7 @@ pub fn open_model(path: &Path, device: &Device) -> Result<OpenedModel, TrainErro
             damaged: found.damaged,
         });
     }
-    let file = read(path)?;
+    let file = TensorFile::read(path)?;
     let fault = |problem: String| TrainError::Weights {
         path: path.to_path_buf(),
         problem,
@@ -73,19 +72,6 @@ pub fn open_model(path: &Path, device: &Device) -> Result<OpenedModel, TrainErro
         snapshot: adopt(path, file, note.config, vocabulary, note.corpus, device)?,
         damaged: Vec::new(),
     })
-}
-
-/// Reads a safetensors file.
-fn read(path: &Path) -> Result<TensorFile, TrainError> {
-    let bytes = fs::read(path).map_err(TrainError::file(path, "cannot read this file"))?;
-    TensorFile::parse(path, &bytes)
-}
-
-impl TensorFile {
-    /// Reads a file.
-    pub fn read(path: &Path) -> Result<Self, TrainError> {
-        read(path)
-    }
 }
 
 /// The file that a PyTorch user can load.
@@ -158,6 +144,8 @@ fn bias_name(l: usize, of: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use adaparam_data::text::Text;
 
     use super::*;

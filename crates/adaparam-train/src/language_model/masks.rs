@@ -144,8 +144,8 @@ mod tests {
 
     use super::*;
 
-    fn values<const D: usize>(mask: &Option<Tensor<D>>) -> Vec<f32> {
-        let mask = mask.as_ref().expect("something is dropped");
+    fn values<const D: usize>(mask: Option<&Tensor<D>>) -> Vec<f32> {
+        let mask = mask.expect("something is dropped");
         mask.to_data().try_to_vec().unwrap()
     }
 
@@ -176,10 +176,10 @@ mod tests {
         let joined =
             |part: fn(&WindowMasks) -> Vec<f32>| halves.iter().flat_map(part).collect::<Vec<f32>>();
         let parts: [fn(&WindowMasks) -> Vec<f32>; 4] = [
-            |masks| values(&masks.embedding),
-            |masks| values(&masks.output),
-            |masks| values(&masks.stack.latent[1]),
-            |masks| values(&masks.stack.hidden[0]),
+            |masks| values(masks.embedding.as_ref()),
+            |masks| values(masks.output.as_ref()),
+            |masks| values(masks.stack.latent[1].as_ref()),
+            |masks| values(masks.stack.hidden[0].as_ref()),
         ];
         for part in parts {
             assert_eq!(part(&whole), joined(part));
@@ -192,7 +192,12 @@ mod tests {
         let columns = Columns::new(&ids, 20).unwrap();
         let masks = draw(&ids, 20, 0, 5);
         let mut of_word = [None; 10];
-        for (&id, value) in columns.window(0, 4).inputs.iter().zip(values(&masks.words)) {
+        for (&id, value) in columns
+            .window(0, 4)
+            .inputs
+            .iter()
+            .zip(values(masks.words.as_ref()))
+        {
             let first = of_word[id as usize].get_or_insert(value);
             assert!((*first - value).abs() < f32::EPSILON);
         }
@@ -202,8 +207,14 @@ mod tests {
     fn masks_differ_from_step_to_step_and_between_layers() {
         let ids: Vec<u32> = (0..40).map(|i| i % 10).collect();
         let (one, other) = (draw(&ids, 4, 0, 1), draw(&ids, 4, 0, 2));
-        assert_ne!(values(&one.embedding), values(&other.embedding));
-        assert_ne!(values(&one.stack.latent[0]), values(&one.stack.latent[1]));
+        assert_ne!(
+            values(one.embedding.as_ref()),
+            values(other.embedding.as_ref())
+        );
+        assert_ne!(
+            values(one.stack.latent[0].as_ref()),
+            values(one.stack.latent[1].as_ref())
+        );
     }
 
     #[test]

@@ -124,6 +124,7 @@ mod tests {
 
     use super::*;
     use crate::language_model::config::LayerKind;
+    use crate::language_model::parameters::Parameter;
 
     fn every_kind() -> Vec<ModelSpec> {
         let small = ModelSpec {
@@ -209,12 +210,11 @@ mod tests {
                 seed,
                 &Device::flex(),
             );
-            let values = model
-                .parameters()
+            let parameters = model.parameters();
+            parameters
                 .iter()
-                .flat_map(|p| p.values())
-                .collect::<Vec<f32>>();
-            values
+                .flat_map(Parameter::values)
+                .collect::<Vec<f32>>()
         };
         assert_eq!(weights(1), weights(1));
         assert_ne!(weights(1), weights(2));

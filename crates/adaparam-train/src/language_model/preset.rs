@@ -20,68 +20,85 @@ pub const DEFAULT_PRESET: &str = "quick";
 
 /// Every preset, the small ones first.
 pub fn presets() -> Vec<Preset> {
-    let preset = |name, about, config| Preset {
+    [small_models(), tables_2_and_3(), table_4()].concat()
+}
+
+fn named(name: &'static str, about: &'static str, config: LanguageModelConfig) -> Preset {
+    Preset {
         name,
         about,
         config,
-    };
+    }
+}
+
+fn small_models() -> Vec<Preset> {
     vec![
-        preset(
+        named(
             "quick",
             "adaptive LSTM on embedded Moby-Dick, minutes on two cores",
             quick(),
         ),
-        preset(
+        named(
             "quick-lstm",
             "LSTM of the same number of parameters as quick",
             quick_lstm(),
         ),
-        preset(
+        named(
             "small",
             "adaptive LSTM of 2M parameters on the Penn Treebank",
             small(),
         ),
-        preset(
+        named(
             "small-lstm",
             "LSTM of 2M parameters on the Penn Treebank",
             small_lstm(),
         ),
-        preset(
+    ]
+}
+
+fn tables_2_and_3() -> Vec<Preset> {
+    vec![
+        named(
             "ptb-lstm-20m",
             "Table 2 and 4: LSTM, 71.7 / 68.9",
             lstm(1600),
         ),
-        preset(
+        named(
             "ptb-static-17m",
             "Table 2: static policy, 60.2 / 58.0",
             adaptive(1230, PolicyModel::Static, Summary::Own, LstmAdaptation::Io),
         ),
-        preset(
+        named(
             "ptb-14m",
             "Table 2: recurrent policy, 59.6 / 57.2",
             hybrid(920),
         ),
-        preset(
+        named(
             "ptb-17m",
             "Table 2: recurrent policy, 58.7 / 56.5",
             hybrid(1150),
         ),
-        preset(
+        named(
             "ptb-24m",
             "Table 2: recurrent policy, 57.6 / 55.3",
             hybrid(1570),
         ),
-        preset(
+        named(
             "wikitext-2-27m",
             "Table 3: recurrent policy, 68.1 / 65.5",
             wikitext_2(1150),
         ),
-        preset(
+        named(
             "wikitext-2-32m",
             "Table 3: recurrent policy, 67.5 / 64.5",
             wikitext_2(1500),
         ),
-        preset(
+    ]
+}
+
+fn table_4() -> Vec<Preset> {
+    vec![
+        named(
             "ablation-static-output",
             "Table 4: feed-forward, output adaptation, 66.0 / 63.1",
             gentle(adaptive(
@@ -91,7 +108,7 @@ pub fn presets() -> Vec<Preset> {
                 LstmAdaptation::Output,
             )),
         ),
-        preset(
+        named(
             "ablation-lstm-output",
             "Table 4: LSTM, output adaptation (HyperNetwork), 59.9 / 58.2",
             adaptive(
@@ -101,7 +118,7 @@ pub fn presets() -> Vec<Preset> {
                 LstmAdaptation::Output,
             ),
         ),
-        preset(
+        named(
             "ablation-hybrid-output",
             "Table 4: LSTM-RHN, output adaptation, 59.7 / 57.3",
             adaptive(
@@ -111,12 +128,12 @@ pub fn presets() -> Vec<Preset> {
                 LstmAdaptation::Output,
             ),
         ),
-        preset(
+        named(
             "ablation-static-io",
             "Table 4: feed-forward, IO adaptation, 61.6 / 59.1",
             adaptive(1230, PolicyModel::Static, Summary::Own, LstmAdaptation::Io),
         ),
-        preset(
+        named(
             "ablation-lstm-io",
             "Table 4: LSTM, IO adaptation, 59.0 / 56.9",
             adaptive(
@@ -126,7 +143,7 @@ pub fn presets() -> Vec<Preset> {
                 LstmAdaptation::Io,
             ),
         ),
-        preset(
+        named(
             "ablation-hybrid-io",
             "Table 4: LSTM-RHN, IO adaptation, 58.5 / 56.5",
             hybrid(1150),

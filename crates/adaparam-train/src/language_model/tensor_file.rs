@@ -1,6 +1,7 @@
 //! Named tensors in safetensors files.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs;
 use std::path::Path;
 
 use safetensors::tensor::TensorView;
@@ -52,7 +53,13 @@ impl TensorFile {
         safetensors::serialize(views, note).expect("floats can be written")
     }
 
-    /// Reads the bytes of a file; `path` is the place that errors name. Half and double floats become single ones.
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, TrainError> {
+        let bytes = fs::read(path).map_err(TrainError::file(path, "cannot read this file"))?;
+        Self::parse(path, &bytes)
+    }
+
+    /// Reads the bytes of a file; `path` is the place that errors name. Double floats become single ones.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, TrainError> {
         let fault = |problem: String| TrainError::Weights {
             path: path.to_path_buf(),

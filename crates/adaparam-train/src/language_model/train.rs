@@ -97,6 +97,10 @@ pub struct Finished {
 /// # Errors
 ///
 /// [`TrainError::NonFinite`] before an update with a loss or gradient that is no number, and faults of the disk.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the whole of training, read from top to bottom"
+)]
 pub fn train(
     snapshot: &mut Snapshot,
     corpus: &Corpus,
