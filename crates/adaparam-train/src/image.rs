@@ -567,7 +567,7 @@ mod tests {
         config
             .models
             .retain(|model| model.role == Role::LargeAdaptive);
-        config.models[0].train.steps = 1_000;
+        config.models[0].train.steps = 3_000;
         let data = digits::load();
         let job = &config.jobs(data)[0];
         let run = |watch: fn(CurvePoint) -> bool| job.run(data, &Device::flex(), watch);
