@@ -34,7 +34,7 @@ pub(crate) struct Eval {
     /// A data set's name or a text file [default: what the model was trained on]
     #[arg(long = "data", value_name = "NAME|FILE")]
     text: Option<String>,
-    /// Folder with data sets [default: $ADAPARAM_DATA, or adaparam in the user's data folder]
+    /// Folder with data sets [default: as `adaparam data --help` says]
     #[arg(long, value_name = "DIR")]
     data_folder: Option<PathBuf>,
     /// Which part of a data set [default: validation and test]

@@ -32,7 +32,7 @@ pub(crate) struct Import {
     /// Change a key of the configuration
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
     changes: Vec<(String, String)>,
-    /// Folder with data sets [default: $ADAPARAM_DATA, or adaparam in the user's data folder]
+    /// Folder with data sets [default: as `adaparam data --help` says]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Folder for the run

@@ -24,7 +24,7 @@ The run goes on from its newest checkpoint that is whole, and ends with the same
 pub(crate) struct Resume {
     /// The folder of the run
     run: PathBuf,
-    /// Folder with data sets [default: $ADAPARAM_DATA, or adaparam in the user's data folder]
+    /// Folder with data sets [default: as `adaparam data --help` says]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Threads for tensors [default: one per core]

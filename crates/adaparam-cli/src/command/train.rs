@@ -47,7 +47,7 @@ pub(crate) struct Train {
     /// Test on this text
     #[arg(long, value_name = "FILE", requires = "text", requires = "valid")]
     test: Option<PathBuf>,
-    /// Folder with data sets [default: $ADAPARAM_DATA, or adaparam in the user's data folder]
+    /// Folder with data sets [default: as `adaparam data --help` says]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Folder for the run [default: runs/<MODEL>-seed-<N>]
