@@ -22,7 +22,7 @@ from torch import nn
 
 ROOT = Path(__file__).resolve().parent.parent
 ADAPARAM = ROOT / "target" / "release" / "adaparam"
-ROUNDS = 5
+ROUNDS = 3
 STEPS = {"tail": 1500, "mnist": 600}
 
 
