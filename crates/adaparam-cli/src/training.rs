@@ -22,7 +22,7 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// What a training command was told about the session.
 pub(crate) struct Session {
-    /// Threads for tensors.
+    /// Threads to compute with.
     pub(crate) threads: usize,
     /// Lines of JSON on standard output instead of text.
     pub(crate) json: bool,
@@ -57,9 +57,9 @@ impl Session {
         folder: &RunFolder,
     ) -> anyhow::Result<Verdict> {
         let mut display = Display::new(self.json, snapshot.config.train.epochs);
-        let outcome = on_threads(self.threads, || {
+        let outcome = on_threads(self.threads, |engine| {
             let watch: &mut (dyn FnMut(TrainEvent) + Send) = &mut |event| display.show(&event);
-            train(snapshot, corpus, folder.path(), &self.stop, watch)
+            train(snapshot, corpus, folder.path(), engine, &self.stop, watch)
         })?;
         display.bar.finish_and_clear();
         match outcome {

@@ -6,10 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use adaparam_data::text::{Columns, Text, TextSplit, Vocabulary};
 use adaparam_train::language_model::{
-    DataSpec, Snapshot, TextSource, evaluate, on_threads, open_model,
+    DataSpec, Engine, Snapshot, TextSource, evaluate, on_threads, open_model,
 };
 use anyhow::bail;
-use burn::module::Module;
 use burn::tensor::Device;
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -49,7 +48,7 @@ pub(crate) struct Eval {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Threads for tensors [default: one per core]
+    /// Threads to compute with [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
@@ -74,15 +73,15 @@ impl Eval {
         report_damaged(&opened.damaged);
         let snapshot = opened.snapshot;
         let pieces = self.pieces(&snapshot)?;
-        on_threads(threads(self.threads), || {
+        on_threads(threads(self.threads), |engine| {
             pieces
                 .iter()
-                .try_for_each(|piece| self.evaluate(&snapshot, piece))
+                .try_for_each(|piece| self.evaluate(engine, &snapshot, piece))
         })??;
         Ok(Verdict::Done)
     }
 
-    fn evaluate(&self, snapshot: &Snapshot, piece: &Piece) -> anyhow::Result<()> {
+    fn evaluate(&self, engine: &Engine, snapshot: &Snapshot, piece: &Piece) -> anyhow::Result<()> {
         let ids = snapshot.vocabulary.encode(&piece.text)?;
         let unknown = unknown_words(&snapshot.vocabulary, &piece.text);
         if unknown > 0 {
@@ -95,10 +94,10 @@ impl Eval {
         let columns = Columns::new(&ids, if self.tokens { 1 } else { piece.batch })?;
         let mut out = BufWriter::new(std::io::stdout().lock());
         let mut fault = Ok(());
-        let model = snapshot.model.valid();
+        let model = &snapshot.model;
         let window = snapshot.config.train.window;
         let go_on = AtomicBool::new(false);
-        let evaluation = evaluate(&model, &columns, window, &go_on, |window, losses| {
+        let evaluation = evaluate(engine, model, &columns, window, &go_on, |window, losses| {
             if self.tokens && fault.is_ok() {
                 let mut pairs = window.targets.iter().zip(losses);
                 fault = pairs.try_for_each(|(&id, loss)| {

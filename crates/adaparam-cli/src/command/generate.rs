@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use adaparam_data::text::{EOS, UNK, Vocabulary};
 use adaparam_train::language_model::{Generator, Sampling, on_threads, open_model};
 use anyhow::bail;
-use burn::module::Module;
 use burn::tensor::Device;
 use clap::Args;
 
 use super::Verdict;
-use crate::training::report_damaged;
+use crate::training::{report_damaged, threads};
 
 /// Generate text with a trained language model
 #[derive(Debug, Args)]
@@ -42,6 +41,9 @@ pub(crate) struct Generate {
     /// Draw <unk> like any word, instead of never
     #[arg(long)]
     unk: bool,
+    /// Threads to compute with [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
 }
 
 impl Generate {
@@ -56,12 +58,12 @@ impl Generate {
         report_damaged(&opened.damaged);
         let vocabulary = &opened.snapshot.vocabulary;
         let prompt = self.prompt_ids(vocabulary);
-        let model = opened.snapshot.model.valid();
-        // Products of a single row are not worth a second thread.
-        let written = on_threads(1, || {
+        let model = &opened.snapshot.model;
+        let written = on_threads(threads(self.threads), |engine| {
             self.write(&mut std::io::stdout(), vocabulary, &prompt, || {
                 Generator::new(
-                    &model,
+                    engine,
+                    model,
                     Sampling {
                         temperature: self.temperature,
                         top_k: self.top_k,

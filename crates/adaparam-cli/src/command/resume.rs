@@ -27,7 +27,7 @@ pub(crate) struct Resume {
     /// Folder with data sets [default: as `adaparam data --help` says]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Threads for tensors [default: one per core]
+    /// Threads to compute with; they do not change the results [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Print a line of JSON for every step and epoch
@@ -42,7 +42,7 @@ impl Resume {
             json: self.json,
             stop: interrupt::stop_flag()?,
         };
-        let found = checkpoint::newest(&self.run, &Device::flex().autodiff())?;
+        let found = checkpoint::newest(&self.run, &Device::flex())?;
         report_damaged(&found.damaged);
         let mut snapshot = found.snapshot;
         let data = &snapshot.config.data;

@@ -53,7 +53,7 @@ pub(crate) struct Train {
     /// Folder for the run [default: runs/<MODEL>-seed-<N>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Threads for tensors [default: one per core]
+    /// Threads to compute with; they do not change the results [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Print a line of JSON for every step and epoch
@@ -95,7 +95,7 @@ impl Train {
                 corpus.vocabulary.len()
             );
         }
-        let device = Device::flex().autodiff();
+        let device = Device::flex();
         let mut snapshot = Snapshot::new(config, corpus.vocabulary.clone(), sum, &device);
         session.run(&mut snapshot, &corpus, &folder)
     }

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use adaparam_kernels::{Engine, adam};
+use burn::backend::flex::FlexTensor;
+
 use super::config::TrainSpec;
 use super::model::LanguageModel;
+use super::parameters::Parameter;
 
-/// Adam in the form that PyTorch gives it: an L2 penalty added to the gradient, ε added to the root.
+/// Adam in the form that PyTorch gives it: an L2 penalty added to the clipped gradient, ε added to the root.
 ///
 /// With `β₁ = 0`, the paper's choice, the first moment is the gradient itself and is not kept.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +18,8 @@ pub struct Adam {
     beta_2: f64,
     epsilon: f64,
     l2: f64,
+    /// The largest norm of all gradients together; 0 for any.
+    pub clip: f64,
     /// Updates made.
     pub updates: u64,
     /// Running means of each parameter's gradients; empty if `β₁ = 0`.
@@ -21,9 +27,6 @@ pub struct Adam {
     /// Running means of each parameter's squared gradients.
     pub second: BTreeMap<String, Vec<f32>>,
 }
-
-/// The gradients of every parameter, in the order of [`LanguageModel::parameters`].
-pub type GradientList = Vec<Vec<f32>>;
 
 impl Adam {
     /// An optimiser that has made no update.
@@ -33,104 +36,72 @@ impl Adam {
             beta_2: spec.beta_2,
             epsilon: spec.epsilon,
             l2: spec.l2,
+            clip: spec.clip,
             updates: 0,
             first: BTreeMap::new(),
             second: BTreeMap::new(),
         }
     }
 
-    /// Makes one update; `scale` multiplies every gradient, the L2 penalty's apart.
+    /// Makes one update by gradients in the order of [`LanguageModel::parameters`]. Gives the norm of all of them
+    /// together, before clipping; if that is no finite number, nothing is updated.
     pub fn update(
         &mut self,
+        engine: &Engine,
         model: &mut LanguageModel,
-        gradients: GradientList,
-        scale: f64,
+        gradients: &[&[f32]],
         learning_rate: f64,
-    ) {
-        self.updates += 1;
-        let power = i32::try_from(self.updates).unwrap_or(i32::MAX);
-        let correction_1 = 1.0 - self.beta_1.powi(power);
-        let correction_2 = 1.0 - self.beta_2.powi(power);
-        let step = Step {
-            scale: scale as f32,
-            l2: self.l2 as f32,
-            beta_1: self.beta_1 as f32,
-            rest_1: (1.0 - self.beta_1) as f32,
-            beta_2: self.beta_2 as f32,
-            rest_2: (1.0 - self.beta_2) as f32,
-            root: correction_2.sqrt() as f32,
-            epsilon: self.epsilon as f32,
-            size: (learning_rate / correction_1) as f32,
-        };
-        for (mut parameter, gradient) in model.parameters().into_iter().zip(gradients) {
-            let mut values = parameter.values();
+    ) -> f64 {
+        let mut parameters = model.parameters();
+        for (parameter, gradient) in parameters.iter().zip(gradients) {
             let zeros = || vec![0.0; gradient.len()];
-            let second = self
-                .second
-                .entry(parameter.name.clone())
-                .or_insert_with(zeros);
+            let moments = |all: &mut BTreeMap<String, Vec<f32>>| {
+                all.entry(parameter.name.clone()).or_insert_with(zeros);
+            };
+            moments(&mut self.second);
             if self.beta_1 > 0.0 {
-                let first = self
-                    .first
-                    .entry(parameter.name.clone())
-                    .or_insert_with(zeros);
-                for (((w, g), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
-                    let g = step.penalised(*w, g);
-                    *m = step.beta_1 * *m + step.rest_1 * g;
-                    *w = step.moved(*w, *m, g, v);
-                }
-            } else {
-                for ((w, g), v) in values.iter_mut().zip(gradient).zip(second) {
-                    let g = step.penalised(*w, g);
-                    *w = step.moved(*w, g, g, v);
-                }
+                moments(&mut self.first);
             }
-            parameter.set(values);
         }
+        let mut values: Vec<FlexTensor> = parameters.iter_mut().map(Parameter::take).collect();
+        let mut first = by_name(&mut self.first);
+        let mut second = by_name(&mut self.second);
+        let mut slices: Vec<adam::Parameter<'_>> = values
+            .iter_mut()
+            .zip(&parameters)
+            .zip(gradients)
+            .map(|((value, parameter), gradient)| adam::Parameter {
+                value: value.storage_mut(),
+                gradient,
+                first: first.remove(parameter.name.as_str()).unwrap_or_default(),
+                second: second
+                    .remove(parameter.name.as_str())
+                    .expect("every parameter has a second moment"),
+            })
+            .collect();
+        let kernel = adam::Adam {
+            learning_rate,
+            beta1: self.beta_1,
+            beta2: self.beta_2,
+            epsilon: self.epsilon,
+            l2: self.l2,
+            clip: (self.clip > 0.0).then_some(self.clip),
+        };
+        let norm = kernel.step(engine, self.updates + 1, &mut slices);
+        drop(slices);
+        for (parameter, value) in parameters.iter_mut().zip(values) {
+            parameter.give_back(value);
+        }
+        self.updates += u64::from(norm.is_finite());
+        norm
     }
 }
 
-/// The numbers of one update that are the same for every parameter.
-struct Step {
-    scale: f32,
-    l2: f32,
-    beta_1: f32,
-    rest_1: f32,
-    beta_2: f32,
-    rest_2: f32,
-    root: f32,
-    epsilon: f32,
-    size: f32,
-}
-
-impl Step {
-    fn penalised(&self, w: f32, g: f32) -> f32 {
-        g * self.scale + self.l2 * w
-    }
-
-    /// The new value of a parameter whose first moment is `m`; brings its second moment `v` up to date.
-    fn moved(&self, w: f32, m: f32, g: f32, v: &mut f32) -> f32 {
-        *v = self.beta_2 * *v + self.rest_2 * g * g;
-        w - self.size * m / (v.sqrt() / self.root + self.epsilon)
-    }
-}
-
-/// The norm of all gradients together, summed in f64 and in a fixed order.
-pub fn global_norm(gradients: &[Vec<f32>]) -> f64 {
-    let squares = gradients
-        .iter()
-        .flatten()
-        .map(|&g| f64::from(g) * f64::from(g));
-    squares.sum::<f64>().sqrt()
-}
-
-/// The factor that brings a norm down to `clip`, as PyTorch computes it; 1 if there is no limit.
-pub fn clip_scale(norm: f64, clip: f64) -> f64 {
-    if clip > 0.0 {
-        (clip / (norm + 1e-6)).min(1.0)
-    } else {
-        1.0
-    }
+fn by_name(moments: &mut BTreeMap<String, Vec<f32>>) -> BTreeMap<&str, &mut [f32]> {
+    let entries = moments.iter_mut();
+    entries
+        .map(|(name, values)| (name.as_str(), values.as_mut_slice()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -139,7 +110,6 @@ mod tests {
 
     use super::*;
     use crate::language_model::config::ModelSpec;
-    use crate::language_model::parameters::Parameter;
 
     fn tiny() -> LanguageModel {
         let spec = ModelSpec {
@@ -172,9 +142,11 @@ mod tests {
     /// The same in f64, from the formulas of Kingma and Ba with PyTorch's penalty.
     #[test]
     fn updates_follow_the_formulas() {
-        for beta_1 in [0.0, 0.9] {
+        let engine = Engine::new(1);
+        for (beta_1, clip) in [(0.0, 0.0), (0.9, 0.0), (0.0, 0.5), (0.9, 1e9)] {
             let spec = TrainSpec {
                 beta_1,
+                clip,
                 l2: 1e-3,
                 ..TrainSpec::default()
             };
@@ -191,10 +163,17 @@ mod tests {
                 .collect();
             for step in 1..=5 {
                 let gradients = gradients(&mut model, step);
+                let squares = gradients.iter().flatten().map(|&g| f64::from(g).powi(2));
+                let norm = squares.sum::<f64>().sqrt();
+                let scale = if clip > 0.0 {
+                    (clip / norm).min(1.0)
+                } else {
+                    1.0
+                };
                 let power = step.cast_signed();
                 for (numbers, gradient) in expected.iter_mut().zip(&gradients) {
                     for ((w, m, v), &g) in numbers.iter_mut().zip(gradient) {
-                        let g = 0.5 * f64::from(g) + spec.l2 * *w;
+                        let g = scale * f64::from(g) + spec.l2 * *w;
                         *m = beta_1 * *m + (1.0 - beta_1) * g;
                         *v = spec.beta_2 * *v + (1.0 - spec.beta_2) * g * g;
                         let m_hat = *m / (1.0 - beta_1.powi(power));
@@ -202,7 +181,9 @@ mod tests {
                         *w -= 0.01 * m_hat / (v_hat.sqrt() + spec.epsilon);
                     }
                 }
-                adam.update(&mut model, gradients, 0.5, 0.01);
+                let gradients: Vec<&[f32]> = gradients.iter().map(Vec::as_slice).collect();
+                let stated = adam.update(&engine, &mut model, &gradients, 0.01);
+                assert!((stated / norm - 1.0).abs() < 1e-6, "{stated} is not {norm}");
             }
             for (values, numbers) in weights(&mut model).into_iter().zip(expected) {
                 for (value, (w, _, _)) in values.into_iter().zip(numbers) {
@@ -214,14 +195,16 @@ mod tests {
     }
 
     #[test]
-    fn the_norm_is_over_all_tensors_and_clipping_brings_it_to_the_limit() {
-        let norm = global_norm(&[vec![3.0], vec![0.0, 4.0]]);
-        assert!((norm - 5.0).abs() < 1e-12);
-        assert!((clip_scale(norm, 1.0) * norm - 1.0).abs() < 1e-6);
-        for (norm, clip) in [(0.5, 1.0), (5.0, 0.0)] {
-            assert!((clip_scale(norm, clip) - 1.0).abs() < 1e-12);
-        }
-        assert!(!global_norm(&[vec![1.0], vec![f32::NAN]]).is_finite());
-        assert!(global_norm(&[vec![f32::MAX; 3]]).is_finite());
+    fn a_gradient_that_is_no_number_changes_nothing() {
+        let mut model = tiny();
+        let before = weights(&mut model);
+        let mut adam = Adam::new(&TrainSpec::default());
+        let mut gradients = gradients(&mut model, 1);
+        gradients[2][0] = f32::NAN;
+        let gradients: Vec<&[f32]> = gradients.iter().map(Vec::as_slice).collect();
+        let norm = adam.update(&Engine::new(1), &mut model, &gradients, 0.01);
+        assert!(!norm.is_finite());
+        assert_eq!(weights(&mut model), before);
+        assert_eq!(adam.updates, 0);
     }
 }

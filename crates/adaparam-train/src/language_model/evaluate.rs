@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use adaparam_data::text::{Columns, Window};
+use adaparam_kernels::Engine;
 
+use super::compute::Reader;
 use super::model::LanguageModel;
 use crate::TrainError;
 
@@ -37,27 +39,22 @@ impl Evaluation {
 ///
 /// [`TrainError::Stopped`] once `stop` is set.
 pub fn evaluate(
+    engine: &Engine,
     model: &LanguageModel,
     columns: &Columns,
     window: usize,
     stop: &AtomicBool,
     mut see: impl FnMut(&Window<'_>, &[f32]),
 ) -> Result<Evaluation, TrainError> {
-    let device = model.embedding.val().device();
-    let mut state = model.stack.zero_state(columns.batch(), &device);
+    let mut reader = Reader::new(engine, model, columns.batch());
     let mut total = 0.0;
     for window in columns.windows(window) {
         if stop.load(Ordering::Relaxed) {
             return Err(TrainError::Stopped);
         }
-        let (losses, after) = model.losses(&window, state, None);
-        let losses: Vec<f32> = losses
-            .into_data()
-            .try_into_vec_as()
-            .expect("losses are floats");
-        total += sum(&losses);
-        see(&window, &losses);
-        state = after;
+        let losses = reader.losses(&window);
+        total += sum(losses);
+        see(&window, losses);
     }
     Ok(Evaluation {
         total,
@@ -88,10 +85,10 @@ mod tests {
         };
         let model = LanguageModel::new(&spec, 7, 1, &Device::flex());
         let columns = Columns::new(&ids, 4).unwrap();
-        let go_on = AtomicBool::new(false);
+        let (go_on, engine) = (AtomicBool::new(false), Engine::new(2));
         let evaluation = |window| {
             let mut seen = 0;
-            let evaluation = evaluate(&model, &columns, window, &go_on, |_, losses| {
+            let evaluation = evaluate(&engine, &model, &columns, window, &go_on, |_, losses| {
                 seen += losses.len();
             });
             assert_eq!(seen, 24 * 4);

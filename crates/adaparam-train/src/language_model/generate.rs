@@ -1,9 +1,10 @@
 //! Words drawn from a model, one after the other.
 
 use adaparam_data::draw::{Draws, Purpose, Stream};
+use adaparam_kernels::Engine;
 
+use super::compute::Reader;
 use super::model::LanguageModel;
-use super::stack::StackState;
 
 /// How words are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,60 +18,53 @@ pub struct Sampling {
 }
 
 /// A model in the midst of a text.
-#[derive(Debug)]
 pub struct Generator<'a> {
-    model: &'a LanguageModel,
-    state: StackState,
+    reader: Reader<'a>,
     sampling: Sampling,
     stream: Stream,
 }
 
 impl<'a> Generator<'a> {
     /// A generator before the first word.
-    pub fn new(model: &'a LanguageModel, sampling: Sampling) -> Self {
-        let device = model.embedding.val().device();
+    pub fn new(engine: &'a Engine, model: &'a LanguageModel, sampling: Sampling) -> Self {
         Self {
-            state: model.stack.zero_state(1, &device),
+            reader: Reader::new(engine, model, 1),
             stream: Draws::new(sampling.seed).stream(Purpose::Generate, &[]),
-            model,
             sampling,
         }
     }
 
     /// Reads a word and draws the next; never `excluded`, if one is given.
     pub fn next(&mut self, word: u32, excluded: Option<u32>) -> u32 {
-        let state = self.state.clone();
-        let (logits, state) = self.model.logits(&[word], [1, 1], state, None); // [1, V]
-        self.state = state;
-        let logits: Vec<f32> = logits
-            .into_data()
-            .try_into_vec_as()
-            .expect("scores are floats");
-        draw(&logits, self.sampling, excluded, self.stream.uniform())
+        let scores = self.reader.scores(&[word]);
+        draw(scores, self.sampling, excluded, self.stream.uniform())
     }
 }
 
 /// The word that `uniform`, a number in `[0, 1)`, falls on.
-fn draw(logits: &[f32], sampling: Sampling, excluded: Option<u32>, uniform: f64) -> u32 {
-    let mut words: Vec<(f64, u32)> = logits
+fn draw(scores: &[f32], sampling: Sampling, excluded: Option<u32>, uniform: f64) -> u32 {
+    let mut words: Vec<(f32, u32)> = scores
         .iter()
         .zip(0..)
         .filter(|(_, id)| Some(*id) != excluded)
-        .map(|(&logit, id)| (f64::from(logit), id))
+        .map(|(&score, id)| (score, id))
         .collect();
     // Equal scores in the order of ids, so that a seed gives the same text everywhere.
-    words.sort_by(|(a, i), (b, j)| b.total_cmp(a).then(i.cmp(j)));
-    if sampling.top_k > 0 {
-        words.truncate(sampling.top_k);
-    }
-    let (highest, likeliest) = words[0];
+    let likelier = |(a, i): &(f32, u32), (b, j): &(f32, u32)| b.total_cmp(a).then(i.cmp(j));
+    let &(highest, likeliest) = words
+        .iter()
+        .min_by(|a, b| likelier(a, b))
+        .expect("there are words to draw from");
     if sampling.temperature <= 0.0 {
         return likeliest;
     }
-    let weights: Vec<f64> = words
-        .iter()
-        .map(|(logit, _)| ((logit - highest) / sampling.temperature).exp())
-        .collect();
+    if (1..words.len()).contains(&sampling.top_k) {
+        words.select_nth_unstable_by(sampling.top_k, likelier);
+        words.truncate(sampling.top_k);
+        words.sort_unstable_by_key(|(_, id)| *id);
+    }
+    let weight = |score: f32| (f64::from(score - highest) / sampling.temperature).exp();
+    let weights: Vec<f64> = words.iter().map(|&(score, _)| weight(score)).collect();
     let mut left = uniform * weights.iter().sum::<f64>();
     for (weight, (_, id)) in weights.iter().zip(&words) {
         if left < *weight {

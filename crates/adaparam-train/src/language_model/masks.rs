@@ -1,24 +1,23 @@
 //! Variational dropout whose every draw is a function of its place in the run.
 
 use adaparam_data::draw::{Draws, Purpose};
-use adaparam_data::text::Window;
-use burn::tensor::{Device, Tensor, TensorData};
 
 use super::config::{LayerKind, ModelSpec, TrainSpec};
-use super::stack::StackMasks;
 
 /// What is dropped in one window, the same at each of its steps. A mask holds 0 where a value is dropped and one over
 /// the keep probability elsewhere.
 #[derive(Debug, Clone)]
 pub struct WindowMasks {
-    /// Of the words that are read, `[T, B, 1]`: one draw for each row of the embedding, the same in every column.
-    pub words: Option<Tensor<3>>,
-    /// Of the word vectors, `[1, B, E]`.
-    pub embedding: Option<Tensor<3>>,
-    /// Of the layers.
-    pub stack: StackMasks,
-    /// Of the last layer's output, `[1, B, E]`.
-    pub output: Option<Tensor<3>>,
+    /// Of whole words, `[V]`: one draw for each row of the embedding, the same in every column.
+    pub words: Option<Vec<f32>>,
+    /// Of the word vectors, `[B, E]`.
+    pub embedding: Option<Vec<f32>>,
+    /// Of each layer's latent, `[B, A]`, the lowest layer first; not used by an LSTM.
+    pub latent: Vec<Option<Vec<f32>>>,
+    /// Of each layer's hidden state, `[B, H]`.
+    pub hidden: Vec<Option<Vec<f32>>>,
+    /// Of the last layer's output, `[B, E]`.
+    pub output: Option<Vec<f32>>,
 }
 
 /// The place of a window in a run.
@@ -35,49 +34,44 @@ pub struct MaskPlace {
 }
 
 impl WindowMasks {
-    /// Draws the masks for a window of a batch, or of some columns of it.
+    /// Draws the masks for a window of `batch` columns: a whole batch, or some of its columns.
     pub fn draw(
         place: MaskPlace,
-        window: &Window<'_>,
+        batch: usize,
         vocabulary: usize,
         model: &ModelSpec,
         train: &TrainSpec,
-        device: &Device,
     ) -> Self {
-        let batch = window.batch;
         let columns = |purpose, probability, layer: usize, width: usize| {
-            place.columns(purpose, probability, layer, [batch, width], device)
+            place.columns(purpose, probability, layer, [batch, width])
         };
-        let whole = |mask: Option<Tensor<2>>| mask.map(|mask| mask.unsqueeze_dim(0));
         let latent_width = match model.kind {
             LayerKind::AdaptiveLstm => Some(model.latent),
             LayerKind::Lstm => None,
         };
         Self {
-            words: place.words(train.drop_word, window, vocabulary, device),
-            embedding: whole(columns(
+            words: place.words(train.drop_word, vocabulary),
+            embedding: columns(
                 Purpose::EmbeddingDropout,
                 train.drop_embedding,
                 0,
                 model.embedding,
-            )),
-            stack: StackMasks {
-                latent: (0..model.layers)
-                    .map(|l| columns(Purpose::LatentDropout, train.drop_latent, l, latent_width?))
-                    .collect(),
-                hidden: (0..model.layers)
-                    .map(|l| {
-                        let (_, d_hidden) = model.layer_sizes(l);
-                        columns(Purpose::HiddenDropout, train.drop_hidden, l, d_hidden)
-                    })
-                    .collect(),
-            },
-            output: whole(columns(
+            ),
+            latent: (0..model.layers)
+                .map(|l| columns(Purpose::LatentDropout, train.drop_latent, l, latent_width?))
+                .collect(),
+            hidden: (0..model.layers)
+                .map(|l| {
+                    let (_, d_hidden) = model.layer_sizes(l);
+                    columns(Purpose::HiddenDropout, train.drop_hidden, l, d_hidden)
+                })
+                .collect(),
+            output: columns(
                 Purpose::OutputDropout,
                 train.drop_output,
                 0,
                 model.embedding,
-            )),
+            ),
         }
     }
 }
@@ -90,34 +84,22 @@ impl MaskPlace {
         probability: f64,
         layer: usize,
         [batch, width]: [usize; 2],
-        device: &Device,
-    ) -> Option<Tensor<2>> {
+    ) -> Option<Vec<f32>> {
         (probability > 0.0).then(|| {
             let mut values = Vec::with_capacity(batch * width);
             for column in self.first_column..self.first_column + batch {
                 let counters = [self.epoch, self.step, layer as u64, column as u64];
                 values.extend(kept(self.draws, purpose, &counters, probability).take(width));
             }
-            Tensor::from_data(TensorData::new(values, [batch, width]), device)
+            values
         })
     }
 
-    fn words(
-        self,
-        probability: f64,
-        window: &Window<'_>,
-        vocabulary: usize,
-        device: &Device,
-    ) -> Option<Tensor<3>> {
+    fn words(self, probability: f64, vocabulary: usize) -> Option<Vec<f32>> {
         (probability > 0.0).then(|| {
             let counters = [self.epoch, self.step];
             let rows = kept(self.draws, Purpose::WordDropout, &counters, probability);
-            let rows: Vec<f32> = rows.take(vocabulary).collect();
-            let values: Vec<f32> = window.inputs.iter().map(|&id| rows[id as usize]).collect();
-            Tensor::from_data(
-                TensorData::new(values, [window.steps, window.batch, 1]),
-                device,
-            )
+            rows.take(vocabulary).collect()
         })
     }
 }
@@ -140,17 +122,9 @@ fn kept(
 
 #[cfg(test)]
 mod tests {
-    use adaparam_data::text::Columns;
-
     use super::*;
 
-    fn values<const D: usize>(mask: Option<&Tensor<D>>) -> Vec<f32> {
-        let mask = mask.expect("something is dropped");
-        mask.to_data().try_to_vec().unwrap()
-    }
-
-    fn draw(ids: &[u32], batch: usize, first_column: usize, step: u64) -> WindowMasks {
-        let columns = Columns::new(ids, batch).unwrap();
+    fn draw(batch: usize, first_column: usize, step: u64) -> WindowMasks {
         let model = ModelSpec {
             embedding: 50,
             hidden: 60,
@@ -164,57 +138,33 @@ mod tests {
             first_column,
         };
         let train = TrainSpec::default();
-        let window = columns.window(0, 4);
-        WindowMasks::draw(place, &window, 10, &model, &train, &Device::flex())
+        WindowMasks::draw(place, batch, 10, &model, &train)
     }
 
     #[test]
     fn a_batch_split_in_two_draws_the_masks_of_the_whole() {
-        let ids: Vec<u32> = (0..40).map(|i| i % 10).collect();
-        let whole = draw(&ids, 4, 0, 1);
-        let halves = [draw(&ids[..20], 2, 0, 1), draw(&ids[20..], 2, 2, 1)];
-        let joined =
-            |part: fn(&WindowMasks) -> Vec<f32>| halves.iter().flat_map(part).collect::<Vec<f32>>();
-        let parts: [fn(&WindowMasks) -> Vec<f32>; 4] = [
-            |masks| values(masks.embedding.as_ref()),
-            |masks| values(masks.output.as_ref()),
-            |masks| values(masks.stack.latent[1].as_ref()),
-            |masks| values(masks.stack.hidden[0].as_ref()),
+        let whole = draw(4, 0, 1);
+        let halves = [draw(2, 0, 1), draw(2, 2, 1)];
+        let parts: [fn(&WindowMasks) -> &Option<Vec<f32>>; 4] = [
+            |masks| &masks.embedding,
+            |masks| &masks.output,
+            |masks| &masks.latent[1],
+            |masks| &masks.hidden[0],
         ];
         for part in parts {
-            assert_eq!(part(&whole), joined(part));
+            let joined = halves.iter().flat_map(|half| part(half).iter().flatten());
+            let joined: Vec<f32> = joined.copied().collect();
+            assert_eq!(part(&whole).as_ref(), Some(&joined));
         }
-    }
-
-    #[test]
-    fn a_dropped_word_is_dropped_wherever_it_stands() {
-        let ids: Vec<u32> = (0..400).map(|i| (i * 7) % 10).collect();
-        let columns = Columns::new(&ids, 20).unwrap();
-        let masks = draw(&ids, 20, 0, 5);
-        let mut of_word = [None; 10];
-        for (&id, value) in columns
-            .window(0, 4)
-            .inputs
-            .iter()
-            .zip(values(masks.words.as_ref()))
-        {
-            let first = of_word[id as usize].get_or_insert(value);
-            assert!((*first - value).abs() < f32::EPSILON);
-        }
+        assert_eq!(whole.words, halves[1].words);
     }
 
     #[test]
     fn masks_differ_from_step_to_step_and_between_layers() {
-        let ids: Vec<u32> = (0..40).map(|i| i % 10).collect();
-        let (one, other) = (draw(&ids, 4, 0, 1), draw(&ids, 4, 0, 2));
-        assert_ne!(
-            values(one.embedding.as_ref()),
-            values(other.embedding.as_ref())
-        );
-        assert_ne!(
-            values(one.stack.latent[0].as_ref()),
-            values(one.stack.latent[1].as_ref())
-        );
+        let (one, other) = (draw(4, 0, 1), draw(4, 0, 2));
+        assert_ne!(one.words, other.words);
+        assert_ne!(one.embedding, other.embedding);
+        assert_ne!(one.latent[0], one.latent[1]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod adam;
 pub mod checkpoint;
+mod compute;
 mod config;
 mod data;
 mod evaluate;
@@ -19,7 +20,9 @@ mod tensor_file;
 mod threads;
 mod train;
 
-pub use adam::{Adam, GradientList, clip_scale, global_norm};
+pub use adam::Adam;
+pub use adaparam_kernels::Engine;
+pub use compute::{Learner, PHASES, Phase, Phases, Reader};
 pub use config::{DataSpec, LanguageModelConfig, LayerKind, ModelSpec, TextSource, TrainSpec};
 pub use evaluate::{Evaluation, evaluate};
 pub use export::{OpenedModel, adopt, export, open_model};

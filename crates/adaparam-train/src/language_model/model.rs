@@ -9,7 +9,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::config::ModelSpec;
 use super::masks::WindowMasks;
-use super::stack::{Stack, StackState};
+use super::stack::{Stack, StackMasks, StackState};
 use crate::network::draw_alone;
 
 /// Word vectors begin uniform between plus and minus this, as in the released code.
@@ -90,12 +90,19 @@ impl LanguageModel {
         let [_, d_embedding] = self.embedding.dims();
         let words = self.embedding.val().select(0, int_tensor(ids, &device)); // [T B, E]
         let words = words.reshape([steps, batch, d_embedding]);
-        let words = masked(words, masks.and_then(|masks| masks.words.as_ref()));
-        let words = masked(words, masks.and_then(|masks| masks.embedding.as_ref()));
-        let (output, state) = self
-            .stack
-            .forward(words, state, masks.map(|masks| &masks.stack));
-        let output = masked(output, masks.and_then(|masks| masks.output.as_ref()));
+        let masks = masks.map(|masks| MaskTensors::new(masks, ids, [steps, batch], &device));
+        let words = masked(words, masks.as_ref().and_then(|masks| masks.words.as_ref()));
+        let words = masked(
+            words,
+            masks.as_ref().and_then(|masks| masks.embedding.as_ref()),
+        );
+        let (output, state) =
+            self.stack
+                .forward(words, state, masks.as_ref().map(|masks| &masks.stack));
+        let output = masked(
+            output,
+            masks.as_ref().and_then(|masks| masks.output.as_ref()),
+        );
         let logits = output
             .reshape([steps * batch, d_embedding])
             .matmul(self.embedding.val().transpose()) // [T B, V]
@@ -108,6 +115,42 @@ fn masked(tensor: Tensor<3>, mask: Option<&Tensor<3>>) -> Tensor<3> {
     match mask {
         Some(mask) => tensor * mask.clone(),
         None => tensor,
+    }
+}
+
+/// [`WindowMasks`] as tensors.
+struct MaskTensors {
+    /// `[T, B, 1]`.
+    words: Option<Tensor<3>>,
+    /// `[1, B, E]`.
+    embedding: Option<Tensor<3>>,
+    stack: StackMasks,
+    /// `[1, B, E]`.
+    output: Option<Tensor<3>>,
+}
+
+impl MaskTensors {
+    fn new(masks: &WindowMasks, ids: &[u32], [steps, batch]: [usize; 2], device: &Device) -> Self {
+        let columns = |mask: &Option<Vec<f32>>| {
+            mask.as_ref().map(|mask| {
+                let shape = [batch, mask.len() / batch];
+                Tensor::<2>::from_data(TensorData::new(mask.clone(), shape), device)
+            })
+        };
+        let every_step = |mask| columns(mask).map(|mask| mask.unsqueeze_dim(0));
+        let words = masks.words.as_ref().map(|rows| {
+            let values: Vec<f32> = ids.iter().map(|&id| rows[id as usize]).collect();
+            Tensor::from_data(TensorData::new(values, [steps, batch, 1]), device)
+        });
+        Self {
+            words,
+            embedding: every_step(&masks.embedding),
+            stack: StackMasks {
+                latent: masks.latent.iter().map(columns).collect(),
+                hidden: masks.hidden.iter().map(columns).collect(),
+            },
+            output: every_step(&masks.output),
+        }
     }
 }
 

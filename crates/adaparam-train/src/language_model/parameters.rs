@@ -1,6 +1,8 @@
 //! The parameters of a model one by one, under the names that they have in the released PyTorch code.
 
 use adaparam::recurrent::{AdaptiveLstmCell, LstmCell, PolicyLatent};
+use burn::backend::Flex;
+use burn::backend::flex::FlexTensor;
 use burn::module::Param;
 use burn::tensor::{Gradients, Tensor, TensorData};
 
@@ -125,6 +127,34 @@ impl Parameter<'_> {
         }
     }
 
+    /// Its numbers where they lie, shared with the model.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the model is not on the CPU, or records operations for autodiff.
+    pub(super) fn shared(&self) -> FlexTensor {
+        match &self.place {
+            Place::Transposed(param) | Place::Matrix(param) => on_cpu(param.val()),
+            Place::Vector(param) => on_cpu(param.val()),
+        }
+    }
+
+    /// Takes its numbers out of the model, to be changed in place and [given back](Self::give_back).
+    pub(super) fn take(&mut self) -> FlexTensor {
+        match &mut self.place {
+            Place::Transposed(param) | Place::Matrix(param) => take(param),
+            Place::Vector(param) => take(param),
+        }
+    }
+
+    /// Gives back what was [taken](Self::take).
+    pub(super) fn give_back(&mut self, numbers: FlexTensor) {
+        match &mut self.place {
+            Place::Transposed(param) | Place::Matrix(param) => give_back(param, numbers),
+            Place::Vector(param) => give_back(param, numbers),
+        }
+    }
+
     /// The gradient of its numbers; 0 where the loss does not depend on them.
     pub fn gradient(&self, gradients: &Gradients) -> Vec<f32> {
         match &self.place {
@@ -170,7 +200,28 @@ fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 fn replace<const D: usize>(param: &mut Param<Tensor<D>>, values: Vec<f32>) {
     let device = param.val().device();
     let data = TensorData::new(values, param.dims());
-    *param = Param::from_tensor(Tensor::from_data(data, &device));
+    put(param, Tensor::from_data(data, &device));
+}
+
+/// Replaces the tensor of a parameter and nothing else of it.
+fn put<const D: usize>(param: &mut Param<Tensor<D>>, tensor: Tensor<D>) {
+    *param = param.clone().map(|_| tensor);
+}
+
+fn on_cpu<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
+    let tensor = tensor.try_into_primitive::<Flex>();
+    let tensor = tensor.expect("the model is on the CPU, without autodiff");
+    tensor.to_contiguous()
+}
+
+fn take<const D: usize>(param: &mut Param<Tensor<D>>) -> FlexTensor {
+    let tensor = param.val();
+    put(param, Tensor::zeros([1; D], &tensor.device()));
+    on_cpu(tensor)
+}
+
+fn give_back<const D: usize>(param: &mut Param<Tensor<D>>, numbers: FlexTensor) {
+    put(param, Tensor::from_primitive::<Flex>(numbers));
 }
 
 fn gradient<const D: usize>(tensor: &Tensor<D>, gradients: &Gradients) -> Vec<f32> {

@@ -41,17 +41,27 @@ fn small_models() -> Vec<Preset> {
         named(
             "quick-lstm",
             "LSTM of the same number of parameters as quick",
-            quick_lstm(),
+            as_lstm(quick(), 278),
         ),
         named(
             "small",
-            "adaptive LSTM of 2M parameters on the Penn Treebank",
+            "adaptive LSTM of 1.6M parameters on the Penn Treebank",
             small(),
         ),
         named(
             "small-lstm",
-            "LSTM of 2M parameters on the Penn Treebank",
-            small_lstm(),
+            "LSTM of the same number of parameters as small",
+            as_lstm(small(), 278),
+        ),
+        named(
+            "ptb-2m",
+            "adaptive LSTM of 2M parameters on the Penn Treebank",
+            ptb_2m(),
+        ),
+        named(
+            "ptb-2m-lstm",
+            "LSTM of the same number of parameters as ptb-2m",
+            as_lstm(ptb_2m(), 324),
         ),
     ]
 }
@@ -262,11 +272,16 @@ fn quick() -> LanguageModelConfig {
     }
 }
 
-fn quick_lstm() -> LanguageModelConfig {
-    as_lstm(quick(), 278)
+/// The model of `quick` on the Penn Treebank.
+fn small() -> LanguageModelConfig {
+    LanguageModelConfig {
+        data: DataSpec::default(),
+        model: quick().model,
+        train: short_training(20, vec![14]),
+    }
 }
 
-fn small() -> LanguageModelConfig {
+fn ptb_2m() -> LanguageModelConfig {
     LanguageModelConfig {
         data: DataSpec::default(),
         model: ModelSpec {
@@ -277,10 +292,6 @@ fn small() -> LanguageModelConfig {
         },
         train: short_training(20, vec![14]),
     }
-}
-
-fn small_lstm() -> LanguageModelConfig {
-    as_lstm(small(), 324)
 }
 
 /// The baseline for `config`, with the paper's gradient clipping and the same training otherwise.
@@ -348,13 +359,14 @@ mod tests {
 
     #[test]
     fn baselines_have_as_many_parameters_as_their_adaptive_models() {
-        for (adaptive, baseline) in [("quick", "quick-lstm"), ("small", "small-lstm")] {
-            let count = |name| {
+        for adaptive in ["quick", "small", "ptb-2m"] {
+            let baseline = format!("{adaptive}-lstm");
+            let count = |name: &str| {
                 let config = preset(name).unwrap().config;
                 let vocabulary = config.data.set.vocabulary_size().unwrap();
                 config.model.parameter_count(vocabulary) as f64
             };
-            let ratio = count(adaptive) / count(baseline);
+            let ratio = count(adaptive) / count(&baseline);
             assert!((ratio - 1.0).abs() < 0.005, "{adaptive}: {ratio}");
         }
     }

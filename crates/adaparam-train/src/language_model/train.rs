@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use adaparam_data::draw::Draws;
 use adaparam_data::text::{Columns, Corpus};
+use adaparam_kernels::Engine;
 use burn::module::Module;
 use serde::Serialize;
 use serde_json::json;
 
-use super::adam::{GradientList, clip_scale, global_norm};
 use super::checkpoint;
+use super::compute::Learner;
 use super::evaluate::{evaluate, sum};
 use super::masks::{MaskPlace, WindowMasks};
 use super::snapshot::{Best, Snapshot};
@@ -105,6 +106,7 @@ pub fn train(
     snapshot: &mut Snapshot,
     corpus: &Corpus,
     run: &Path,
+    engine: &Engine,
     stop: &AtomicBool,
     watch: &mut (dyn FnMut(TrainEvent) + Send),
 ) -> Result<Outcome, TrainError> {
@@ -116,6 +118,7 @@ pub fn train(
     let device = snapshot.model.embedding.val().device();
     let mut log = Log::open(run, snapshot.counters.log_bytes)?;
     let mut last_good = checkpoint::saved(run, snapshot)?;
+    let mut learner = Learner::new(&snapshot.model);
 
     while snapshot.counters.epoch < spec.epochs {
         let epoch = snapshot.counters.epoch;
@@ -128,27 +131,20 @@ pub fn train(
                 step,
                 first_column: 0,
             };
-            let vocabulary = snapshot.vocabulary.len();
             let masks = WindowMasks::draw(
                 place,
-                &window,
-                vocabulary,
+                window.batch,
+                snapshot.vocabulary.len(),
                 &snapshot.config.model,
                 &spec,
-                &device,
             );
             let before = snapshot
                 .state
                 .take()
                 .unwrap_or_else(|| snapshot.model.stack.zero_state(spec.batch, &device));
 
-            let (losses, after) = snapshot.model.losses(&window, before, Some(&masks));
-            let objective = losses.clone().mean();
-            let losses: Vec<f32> = losses
-                .into_data()
-                .try_into_vec_as()
-                .expect("losses are floats");
-            let loss = sum(&losses) / losses.len() as f64;
+            let after = learner.learn(engine, &snapshot.model, &window, before, Some(&masks));
+            let loss = sum(learner.losses()) / learner.losses().len() as f64;
             let not_finite = |what| TrainError::NonFinite {
                 what,
                 epoch: epoch + 1,
@@ -158,23 +154,16 @@ pub fn train(
             if !loss.is_finite() {
                 return Err(not_finite("loss"));
             }
-            let gradients = objective.backward();
-            let parameters = snapshot.model.parameters();
-            let gradients: GradientList = parameters
-                .iter()
-                .map(|parameter| parameter.gradient(&gradients))
-                .collect();
-            let norm = global_norm(&gradients);
+            let learning_rate = spec.learning_rate_at(epoch, span.length);
+            let gradients = learner.gradients();
+            let norm = snapshot
+                .adam
+                .update(engine, &mut snapshot.model, &gradients, learning_rate);
             if !norm.is_finite() {
                 return Err(not_finite("gradient"));
             }
-            let scale = clip_scale(norm, spec.clip);
-            let learning_rate = spec.learning_rate_at(epoch, span.length);
-            snapshot
-                .adam
-                .update(&mut snapshot.model, gradients, scale, learning_rate);
 
-            snapshot.state = Some(after.detach());
+            snapshot.state = Some(after);
             snapshot.counters.step += 1;
             snapshot.counters.updates += 1;
             snapshot.counters.log_bytes = log.write(&json!({
@@ -186,7 +175,7 @@ pub fn train(
                 epoch: epoch + 1,
                 step: step + 1,
                 steps: plan.len() as u64,
-                words: losses.len(),
+                words: window.targets.len(),
                 loss,
                 done: (epoch as f64 + rows_done) / spec.epochs as f64,
             });
@@ -205,8 +194,9 @@ pub fn train(
         }
 
         watch(TrainEvent::Validating);
-        let model = snapshot.model.valid();
-        let evaluation = match evaluate(&model, &valid_columns, spec.window, stop, |_, _| ()) {
+        let model = &snapshot.model;
+        let evaluation = match evaluate(engine, model, &valid_columns, spec.window, stop, |_, _| ())
+        {
             Err(TrainError::Stopped) => {
                 return Ok(Outcome::Stopped(save(run, snapshot, &log, watch)?));
             }
@@ -251,8 +241,8 @@ pub fn train(
 
     watch(TrainEvent::Testing);
     let best = checkpoint::best(run, &device)?;
-    let model = best.snapshot.model.valid();
-    let test = match evaluate(&model, &test_columns, spec.window, stop, |_, _| ()) {
+    let model = &best.snapshot.model;
+    let test = match evaluate(engine, model, &test_columns, spec.window, stop, |_, _| ()) {
         Err(TrainError::Stopped) => return Ok(Outcome::Stopped(last_good)),
         other => other?,
     };

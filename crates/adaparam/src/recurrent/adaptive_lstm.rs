@@ -75,13 +75,13 @@ pub struct AdaptiveLstm {
     /// The layers, the lowest first.
     pub layers: Vec<AdaptiveLstmCell>,
     #[module(skip)]
-    summary: Summary,
+    pub(super) summary: Summary,
     #[module(skip)]
-    adaptation: LstmAdaptation,
+    pub(super) adaptation: LstmAdaptation,
     #[module(skip)]
-    tying: InputTying,
+    pub(super) tying: InputTying,
     #[module(skip)]
-    layout: PolicyLayout,
+    pub(super) layout: PolicyLayout,
 }
 
 /// What one step of an [`AdaptiveLstm`] gives.

@@ -40,6 +40,8 @@ mod adaptive_cell;
 mod adaptive_lstm;
 mod dropout;
 mod gates;
+#[cfg(feature = "kernels")]
+mod kernel_shape;
 mod latent;
 mod lstm;
 mod lstm_cell;
