@@ -122,20 +122,16 @@ impl Path {
 
     /// Every instruction set of this processor, the fastest first and the portable one last.
     pub fn available() -> Vec<Self> {
-        let mut paths = Vec::new();
-        #[cfg(target_arch = "x86_64")]
-        {
-            if avx512::detected() {
-                paths.push(Self(Set::Avx512));
-            }
-            if avx2::detected() {
-                paths.push(Self(Set::Avx2));
-            }
-        }
-        #[cfg(target_arch = "aarch64")]
-        paths.push(Self(Set::Neon));
-        paths.push(Self(Set::Portable));
-        paths
+        let sets = [
+            #[cfg(target_arch = "x86_64")]
+            avx512::detected().then_some(Set::Avx512),
+            #[cfg(target_arch = "x86_64")]
+            avx2::detected().then_some(Set::Avx2),
+            #[cfg(target_arch = "aarch64")]
+            Some(Set::Neon),
+            Some(Set::Portable),
+        ];
+        sets.into_iter().flatten().map(Self).collect()
     }
 
     /// The available instruction set of that [name](Path::name), if there is one.

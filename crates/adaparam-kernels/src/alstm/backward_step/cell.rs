@@ -1,0 +1,136 @@
+//! The gradients of a cell, its products and their inputs.
+
+use super::Step;
+use crate::alstm::pointwise::InputGradient;
+use crate::alstm::shape::Part;
+use crate::cell::{AdaptiveCellGradient, Block, GatePolicy, Gradients};
+use crate::gemm::{GROUP, tile};
+use crate::grid::{Reads, Writes};
+use crate::threads::Parts;
+
+impl Step<'_> {
+    /// From the gradient of the hidden state to those of the products and of the policy that acts on them.
+    pub(in crate::alstm) fn cell(&self, d_output: &[f32], d_bias: &Parts<'_, f32>) {
+        let (s, batch) = (&self.layer.shape, self.window.batch);
+        let (kept, carried) = self.own();
+        let last = self.layer.index + 1 == self.window.shape.layers();
+        self.engine.pool().run(s.hidden.div_ceil(GROUP), |task, _| {
+            let first = task * GROUP;
+            let units = GROUP.min(s.hidden - first);
+            let gates = 3 * s.hidden + units;
+            let policy =
+                |part: Part| self.at(&kept.policy, s.policy.width, part.kept + first, gates);
+            let products = s.policy.input_product.zip(s.policy.hidden_product);
+            let masks = &self.window.masks[self.layer.index];
+            self.engine.path().run(AdaptiveCellGradient {
+                block: Block {
+                    rows: batch,
+                    units,
+                    hidden: s.hidden,
+                    mask: masks
+                        .hidden
+                        .map(|mask| Reads::new(mask, first, s.hidden, batch, units)),
+                },
+                gradients: Gradients {
+                    gates: self.at(&kept.gates, 4 * s.hidden, first, gates),
+                    c_before: self.carried_into(kept.c, 0, s.hidden, first, units),
+                    c: self.carried_into(kept.c, 1, s.hidden, first, units),
+                    dh: self.gradient(&carried.h, s.hidden, first, units).reads(),
+                    d_carried: None,
+                    d_output: last.then(|| {
+                        Reads::new(
+                            d_output,
+                            self.t * batch * s.hidden + first,
+                            s.hidden,
+                            batch,
+                            units,
+                        )
+                    }),
+                    dc: self.gradient(&carried.c, s.hidden, first, units),
+                },
+                policy: GatePolicy {
+                    products: products.map(|(input, hidden)| [policy(input), policy(hidden)]),
+                    bias: s.policy.bias.map(policy),
+                },
+                products: products.map(|_| {
+                    [0, 1].map(|j| self.at(&kept.products[j], 4 * s.hidden, first, gates))
+                }),
+                bias: s.policy.bias.map(|_| {
+                    Reads::new(
+                        self.window.weights[self.layer.index].bias,
+                        first,
+                        0,
+                        1,
+                        gates,
+                    )
+                }),
+                d_bias: s
+                    .policy
+                    .bias
+                    .map(|_| Writes::new(d_bias, first, 0, 1, gates)),
+            });
+        });
+    }
+
+    /// From the gradients of the products to those of the inputs and of the policy that acts on them.
+    pub(in crate::alstm) fn inputs(&self) {
+        let (s, batch, path) = (&self.layer.shape, self.window.batch, self.engine.path());
+        let (kept, carried) = self.own();
+        let gates = 4 * s.hidden;
+        let d_products = |index: usize| {
+            let kept = if s.policy.input_product.is_some() {
+                &kept.products[index]
+            } else {
+                &kept.gates
+            };
+            self.at(kept, gates, 0, gates).reads()
+        };
+        let sides = [
+            (&self.panels.input, d_products(0), s.input, s.policy.input),
+            (
+                &self.panels.hidden,
+                d_products(1),
+                s.hidden,
+                s.policy.hidden,
+            ),
+        ];
+        let input_panels = self.panels.input.count();
+        self.engine
+            .pool()
+            .run(input_panels + self.panels.hidden.count(), |task, thread| {
+                let (side, panel) = if task < input_panels {
+                    (0, task)
+                } else {
+                    (1, task - input_panels)
+                };
+                let (panels, a, width, part) = sides[side];
+                let first = panel * panels.width();
+                let columns = panels.width().min(width - first);
+                let scratch = self.scratch(thread, panels.width());
+                // SAFETY: the gradients of the products have rows of all gates, and the tile belongs to this thread.
+                unsafe { tile(path, batch, a, panels.one(panel), scratch, columns, false) };
+                let (to, add) = match side {
+                    0 => self.d_input(first, columns),
+                    _ => (self.gradient(&carried.h, width, first, columns), false),
+                };
+                let source = match side {
+                    0 => self.input(first, columns),
+                    _ => self.carried_into(kept.h, 0, width, first, columns),
+                };
+                let policy = part.map(|part| {
+                    (
+                        self.at(&kept.policy, s.policy.width, part.kept + first, columns),
+                        source,
+                    )
+                });
+                path.run(InputGradient {
+                    rows: batch,
+                    columns,
+                    tile: scratch.reads(),
+                    policy,
+                    to,
+                    add,
+                });
+            });
+    }
+}

@@ -1,0 +1,199 @@
+//! The gradients of the policy, of the latent variable behind it and of what that saw.
+
+use super::Step;
+use crate::alstm::packed::Segment;
+use crate::alstm::pointwise::{AddShares, InputGradient, StaticLatentGradient};
+use crate::alstm::shape::Latent;
+use crate::alstm::tape::tile_len;
+use crate::cell::{Block, Gradients, PlainCellGradient};
+use crate::gemm::{GROUP, contiguous_groups, tile};
+use crate::grid::{Reads, Writes};
+
+/// Columns of the policy whose share in the gradient of the latent variable one task adds up.
+pub(in crate::alstm) const POLICY_BLOCK: usize = 1024;
+
+impl Step<'_> {
+    /// Shares of blocks of the policy in the gradient of the latent variable.
+    pub(in crate::alstm) fn policy(&self) {
+        let (s, batch) = (&self.layer.shape, self.window.batch);
+        let (kept, _) = self.own();
+        let width = s.policy.width;
+        let panels = &self.panels.projection;
+        self.engine
+            .pool()
+            .run(width.div_ceil(POLICY_BLOCK), |task, _| {
+                let first = task * POLICY_BLOCK;
+                let k = POLICY_BLOCK.min(width - first);
+                let a = self.at(&kept.policy, width, first, k).reads();
+                let cut = panels.cut(0..panels.count(), first..first + k);
+                let out = Writes::new(
+                    self.d_latent,
+                    task * batch * s.latent,
+                    s.latent,
+                    batch,
+                    s.latent,
+                );
+                // SAFETY: the policy has rows of `k` from there on, and the share belongs to this task.
+                unsafe { tile(self.engine.path(), batch, a, cut, out, s.latent, false) };
+            });
+    }
+
+    /// From the gradient of the latent variable to that of its pre-activations.
+    pub(in crate::alstm) fn latent(&self) {
+        let (s, batch, path) = (&self.layer.shape, self.window.batch, self.engine.path());
+        let (kept, carried) = self.own();
+        let latent = s.latent;
+        let shares = s.policy.width.div_ceil(POLICY_BLOCK);
+        self.engine.pool().run(latent.div_ceil(GROUP), |task, _| {
+            let first = task * GROUP;
+            let units = GROUP.min(latent - first);
+            let dz = self.gradient(&carried.z, latent, first, units);
+            let share = |index: usize| {
+                Writes::new(
+                    self.d_latent,
+                    index * batch * latent + first,
+                    latent,
+                    batch,
+                    units,
+                )
+                .reads()
+            };
+            path.run(AddShares {
+                rows: batch,
+                columns: units,
+                shares: (0..shares).map(share).collect(),
+                to: dz,
+            });
+            let mask = self.window.masks[self.layer.index]
+                .latent
+                .map(|mask| Reads::new(mask, first, latent, batch, units));
+            if self.window.shape.kind == Latent::Recurrent {
+                path.run(PlainCellGradient {
+                    block: Block {
+                        rows: batch,
+                        units,
+                        hidden: latent,
+                        mask,
+                    },
+                    gradients: Gradients {
+                        gates: self.at(
+                            &kept.latent_gates,
+                            s.latent_gates,
+                            first,
+                            3 * latent + units,
+                        ),
+                        c_before: self.carried_into(kept.z_c, 0, latent, first, units),
+                        c: self.carried_into(kept.z_c, 1, latent, first, units),
+                        dh: dz.reads(),
+                        d_carried: None,
+                        d_output: None,
+                        dc: self.gradient(&carried.z_c, latent, first, units),
+                    },
+                });
+            } else {
+                let z = self.carried_into(kept.z, 1, latent, first, units);
+                let d_u = self.at(&kept.latent_gates, latent, first, units);
+                path.run(StaticLatentGradient {
+                    rows: batch,
+                    columns: units,
+                    z,
+                    dz,
+                    mask,
+                    d_u,
+                });
+            }
+        });
+    }
+
+    /// From the gradient of the latent pre-activations to those of what the latent variable saw.
+    pub(in crate::alstm) fn summary(&self) {
+        let (s, batch, path) = (&self.layer.shape, self.window.batch, self.engine.path());
+        let (kept, carried) = self.own();
+        let (latent, gates) = (s.latent, s.latent_gates);
+        let d_u = self.at(&kept.latent_gates, gates, 0, gates).reads();
+        let panels = &self.panels.latent_input;
+        let per_panel = panels.width() / GROUP;
+        // The lowest layer saw the highest one's latent variable of the step before.
+        let other = if self.layer.index == 0 {
+            self.carried.len() - 1
+        } else {
+            self.layer.index - 1
+        };
+        let past = if self.window.shape.kind == Latent::Recurrent {
+            contiguous_groups(latent).len().div_ceil(per_panel)
+        } else {
+            0
+        };
+        // The own past first: the other layers add to gradients that it overwrites.
+        self.engine.pool().run(past, |panel, thread| {
+            let panels = &self.panels.latent_hidden;
+            let first = panel * panels.width();
+            let columns = panels.width().min(latent - first);
+            let scratch = self.scratch(thread, panels.width());
+            // SAFETY: the gradients have rows of all gates, and the tile belongs to this thread.
+            unsafe { tile(path, batch, d_u, panels.one(panel), scratch, columns, false) };
+            let to = self.gradient(&carried.z, latent, first, columns);
+            path.run(InputGradient {
+                rows: batch,
+                columns,
+                tile: scratch.reads(),
+                policy: None,
+                to,
+                add: false,
+            });
+        });
+        self.engine.pool().run(
+            self.layer.summary.len().div_ceil(per_panel),
+            |panel, thread| {
+                let scratch = self.scratch(thread, panels.width());
+                // SAFETY: as above.
+                unsafe {
+                    tile(
+                        path,
+                        batch,
+                        d_u,
+                        panels.one(panel),
+                        scratch,
+                        panels.width(),
+                        false,
+                    );
+                };
+                for (lane, segment) in self
+                    .layer
+                    .summary
+                    .iter()
+                    .skip(panel * per_panel)
+                    .take(per_panel)
+                    .enumerate()
+                {
+                    let Segment {
+                        column,
+                        count,
+                        index,
+                    } = *segment;
+                    let to = match index {
+                        0 => self.d_input(column, count).0,
+                        1 => self.gradient(&carried.h, s.hidden, column, count),
+                        _ => self.gradient(&self.carried[other].z, latent, column, count),
+                    };
+                    let tile = Writes::new(
+                        self.tiles,
+                        thread * tile_len(batch) + lane * GROUP,
+                        panels.width(),
+                        batch,
+                        GROUP,
+                    )
+                    .reads();
+                    path.run(InputGradient {
+                        rows: batch,
+                        columns: count,
+                        tile,
+                        policy: None,
+                        to,
+                        add: true,
+                    });
+                }
+            },
+        );
+    }
+}

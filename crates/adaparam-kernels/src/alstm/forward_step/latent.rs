@@ -1,0 +1,100 @@
+//! The latent variable of a step.
+
+use super::Step;
+use crate::alstm::pointwise::StaticLatent;
+use crate::alstm::shape::Latent;
+use crate::cell::{Block, GATES, Kept, PlainCell};
+use crate::gemm::{GROUP, tile};
+use crate::grid::Reads;
+
+impl Step<'_> {
+    /// The latent variable. Paper eq. (6) and (7) with the summary of eq. (9).
+    pub(in crate::alstm) fn latent(&self) {
+        let s = &self.layer.shape;
+        let mut seen = vec![(self.input(), s.input), (self.hidden_before(), s.hidden)];
+        if s.hybrid {
+            seen.push((self.other_latent(), s.latent));
+        }
+        if self.window.shape.kind == Latent::Recurrent {
+            let z = self.slot(&self.own().z, self.slots.before, s.latent);
+            seen.push((z.reads(), s.latent));
+        }
+        let blocks = s.latent.div_ceil(GROUP);
+        self.engine.pool().run(blocks, |block, thread| {
+            self.latent_block(block, thread, &seen);
+        });
+    }
+
+    /// A block of latent units, from what the latent variable sees, each with its size.
+    fn latent_block(&self, block: usize, thread: usize, seen: &[(Reads, usize)]) {
+        let (s, batch) = (&self.layer.shape, self.window.batch);
+        let (own, path, slots) = (self.own(), self.engine.path(), self.slots);
+        let weights = &self.window.weights[self.layer.index];
+        let recurrent = self.window.shape.kind == Latent::Recurrent;
+        let panels = &self.panels.latent;
+        // A static variable has one group of columns for a block, filled up to a whole panel.
+        let (width, used) = if recurrent {
+            (GATES, GATES)
+        } else {
+            (2 * GROUP, GROUP)
+        };
+        let start = block * width / panels.width();
+        let block_panels = start..start + used.div_ceil(panels.width());
+        let scratch = self.scratch(thread, 0, width);
+        let mut from = 0;
+        for &(a, k) in seen {
+            let cut = panels.cut(block_panels.clone(), from..from + k);
+            // SAFETY: `a` has rows of `k`, and the tile belongs to this thread.
+            unsafe { tile(path, batch, a, cut, scratch, width, from > 0) };
+            from += k;
+        }
+        let first = block * GROUP;
+        let units = GROUP.min(s.latent - first);
+        let mask = self.window.masks[self.layer.index].latent;
+        let mask = mask.map(|mask| Reads::new(mask, first, s.latent, batch, units));
+        let z = self.at(&own.z, slots.after, s.latent, first, units);
+        let tile = scratch.reads();
+        if !recurrent {
+            let bias = Reads::new(weights.latent_input_bias, first, 0, 1, units);
+            return path.run(StaticLatent {
+                rows: batch,
+                units,
+                tile,
+                bias,
+                mask,
+                z,
+            });
+        }
+        let all_gates = 3 * s.latent + units;
+        let bias = |bias: &[f32]| Some(Reads::new(bias, first, 0, 1, all_gates));
+        path.run(PlainCell {
+            block: Block {
+                rows: batch,
+                units,
+                hidden: s.latent,
+                mask,
+            },
+            kept: Kept {
+                c_before: self
+                    .at(&own.z_c, slots.before, s.latent, first, units)
+                    .reads(),
+                gates: self.at(
+                    &own.latent_gates,
+                    slots.step,
+                    s.latent_gates,
+                    first,
+                    all_gates,
+                ),
+                c: self.at(&own.z_c, slots.after, s.latent, first, units),
+                h: z,
+                output: None,
+            },
+            tile,
+            input: None,
+            biases: [
+                bias(weights.latent_input_bias),
+                bias(weights.latent_hidden_bias),
+            ],
+        });
+    }
+}

@@ -1,0 +1,156 @@
+//! One step of one layer, forward: first the latent variable, then the policy and the cell.
+
+mod cell;
+mod latent;
+
+use super::Window;
+use super::packed::{ForwardPanels, Segment, input_policy_runs, segments};
+use super::shape::LayerShape;
+use super::tape::{LayerTape, tile_len};
+use crate::Engine;
+use crate::cell::GATES;
+use crate::grid::{Reads, Writes};
+use crate::threads::Parts;
+
+/// Where the values of a step lie: those of the step itself, what is carried into it and out of it.
+#[derive(Clone, Copy)]
+pub(super) struct Slots {
+    pub(super) step: usize,
+    pub(super) before: usize,
+    pub(super) after: usize,
+}
+
+/// What does not change over the steps of a layer.
+pub(super) struct Layer {
+    pub(super) index: usize,
+    pub(super) shape: LayerShape,
+    /// What the groups of columns of the input policy are.
+    pub(super) input_policy: Vec<Segment>,
+}
+
+impl Layer {
+    pub(super) fn new(window: &Window<'_>, index: usize) -> Self {
+        let shape = window.shape.layer(index);
+        let input_policy = segments(&input_policy_runs(&shape)).1;
+        Self {
+            index,
+            shape,
+            input_policy,
+        }
+    }
+}
+
+/// The kept values of a layer, shared by tasks that write different parts.
+pub(super) struct Carry<'a> {
+    pub(super) h: Parts<'a, f32>,
+    pub(super) c: Parts<'a, f32>,
+    pub(super) z: Parts<'a, f32>,
+    pub(super) z_c: Parts<'a, f32>,
+    pub(super) gates: Parts<'a, f32>,
+    pub(super) latent_gates: Parts<'a, f32>,
+    pub(super) policy: Parts<'a, f32>,
+    pub(super) adapted: [Parts<'a, f32>; 2],
+    pub(super) products: [Parts<'a, f32>; 2],
+}
+
+impl<'a> Carry<'a> {
+    pub(super) fn new(tape: &'a mut LayerTape) -> Self {
+        Self {
+            h: Parts::new(&mut tape.h),
+            c: Parts::new(&mut tape.c),
+            z: Parts::new(&mut tape.z),
+            z_c: Parts::new(&mut tape.z_c),
+            gates: Parts::new(&mut tape.gates),
+            latent_gates: Parts::new(&mut tape.latent_gates),
+            policy: Parts::new(&mut tape.policy),
+            adapted: tape.adapted.each_mut().map(|buffer| Parts::new(buffer)),
+            products: tape.products.each_mut().map(|buffer| Parts::new(buffer)),
+        }
+    }
+}
+
+/// One step of one layer.
+pub(super) struct Step<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) window: &'a Window<'a>,
+    pub(super) layer: &'a Layer,
+    pub(super) panels: &'a ForwardPanels,
+    pub(super) carry: &'a [Carry<'a>],
+    pub(super) tiles: &'a Parts<'a, f32>,
+    pub(super) t: usize,
+    pub(super) slots: Slots,
+}
+
+impl Step<'_> {
+    fn own(&self) -> &Carry<'_> {
+        &self.carry[self.layer.index]
+    }
+
+    /// All rows and columns of slot `slot` of something kept, `width` wide.
+    fn slot(&self, kept: &Parts<'_, f32>, slot: usize, width: usize) -> Writes {
+        Writes::new(
+            kept,
+            slot * self.window.batch * width,
+            width,
+            self.window.batch,
+            width,
+        )
+    }
+
+    fn input(&self) -> Reads {
+        let (batch, width) = (self.window.batch, self.layer.shape.input);
+        match self.layer.index {
+            0 => Reads::new(self.window.x, self.t * batch * width, width, batch, width),
+            index => self
+                .slot(&self.carry[index - 1].h, self.slots.after, width)
+                .reads(),
+        }
+    }
+
+    fn hidden_before(&self) -> Reads {
+        self.slot(&self.own().h, self.slots.before, self.layer.shape.hidden)
+            .reads()
+    }
+
+    /// The latent variable of the layer below, or of the highest layer a step earlier.
+    fn other_latent(&self) -> Reads {
+        let latent = self.layer.shape.latent;
+        match self.layer.index {
+            0 => self
+                .slot(
+                    &self.carry[self.carry.len() - 1].z,
+                    self.slots.before,
+                    latent,
+                )
+                .reads(),
+            index => self
+                .slot(&self.carry[index - 1].z, self.slots.after, latent)
+                .reads(),
+        }
+    }
+
+    /// The scratch tile number `index` of a thread, `width` columns wide, in units of [`GATES`] columns.
+    fn scratch(&self, thread: usize, index: usize, width: usize) -> Writes {
+        let batch = self.window.batch;
+        Writes::new(
+            self.tiles,
+            thread * tile_len(batch) + index * GATES * batch,
+            width,
+            batch,
+            width,
+        )
+    }
+
+    /// Columns from `first` on of slot `slot` of something kept, `width` wide.
+    fn at(
+        &self,
+        kept: &Parts<'_, f32>,
+        slot: usize,
+        width: usize,
+        first: usize,
+        n: usize,
+    ) -> Writes {
+        let batch = self.window.batch;
+        Writes::new(kept, slot * batch * width + first, width, batch, n)
+    }
+}
