@@ -26,7 +26,7 @@ ADAPARAM = ROOT / "target" / "release" / "adaparam"
 PAIRS = [
     (("step", "ptb-17m", "alstm"), ("step", "ptb-17m")),
     (("step", "ptb-17m", "lstm"), ("step", "ptb-lstm-20m")),
-    (("step", "bench-small", "alstm"), ("step", "small")),
+    (("step", "small", "alstm"), ("step", "small")),
     (("eval", "ptb-17m", "alstm"), ("eval", "ptb-17m")),
     (("generate", "ptb-17m", "alstm"), ("generate", "ptb-17m")),
 ]
@@ -36,7 +36,7 @@ ROWS = [
     ("training step, 17M aLSTM", ("step", "ptb-17m", "alstm"), ("step", "ptb-17m")),
     ("the same against PyTorch's plain 20M LSTM", ("step", "ptb-17m", "alstm"), ("step", "ptb-lstm-20m")),
     ("training step, plain 20M LSTM", ("step", "ptb-17m", "lstm"), ("step", "ptb-lstm-20m")),
-    ("training step, small aLSTM", ("step", "bench-small", "alstm"), ("step", "small")),
+    ("training step, small aLSTM", ("step", "small", "alstm"), ("step", "small")),
     ("evaluation, 17M aLSTM", ("eval", "ptb-17m", "alstm"), ("eval", "ptb-17m")),
     ("generation, 17M aLSTM", ("generate", "ptb-17m", "alstm"), ("generate", "ptb-17m")),
 ]

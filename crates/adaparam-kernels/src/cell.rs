@@ -4,7 +4,7 @@
 //! of four groups of columns; everything that is kept lies by rows, with the gates of a row one after the other.
 
 use crate::gemm::GROUP;
-use crate::grid::{Reads, Writes, load, store, vectors};
+use crate::grid::{Reads, Writes, load, store, store_gradient, unless_faded, vectors};
 use crate::math::{sigmoid, tanh};
 use crate::simd::{Kernel, Simd};
 
@@ -280,8 +280,12 @@ unsafe fn gradient<S: Simd>(
         }
         let c_before = load(simd, g.c_before.at(row, v), n);
         let c = load(simd, g.c.at(row, v), n);
-        let (du, dc) = step_gradient(simd, gates, c_before, c, dh, load(simd, g.dc.at(row, v), n));
-        store(simd, g.dc.at(row, v), dc, n);
+        let (mut du, dc) =
+            step_gradient(simd, gates, c_before, c, dh, load(simd, g.dc.at(row, v), n));
+        store_gradient(simd, g.dc.at(row, v), dc, n);
+        for du in &mut du {
+            *du = unless_faded(simd, *du);
+        }
         du
     }
 }
@@ -355,8 +359,9 @@ impl Kernel for AdaptiveCellGradient {
                                 let pi = load(simd, policy[j].at(row, column), n);
                                 let product = load(simd, products[j].at(row, column), n);
                                 let d_pi = simd.mul(simd.mul(du, product), tanh_slope(simd, pi));
-                                store(simd, policy[j].at(row, column), d_pi, n);
-                                store(simd, products[j].at(row, column), simd.mul(du, pi), n);
+                                store_gradient(simd, policy[j].at(row, column), d_pi, n);
+                                let d_product = simd.mul(du, pi);
+                                store_gradient(simd, products[j].at(row, column), d_product, n);
                             }
                         } else {
                             store(simd, gradients.gates.at(row, column), du, n);
@@ -366,7 +371,7 @@ impl Kernel for AdaptiveCellGradient {
                             let bias = load(simd, bias.at(0, column), n);
                             d_bias_sums[gate] = simd.mul_add(du, pi, d_bias_sums[gate]);
                             let d_pi = simd.mul(simd.mul(du, bias), tanh_slope(simd, pi));
-                            store(simd, policy.at(row, column), d_pi, n);
+                            store_gradient(simd, policy.at(row, column), d_pi, n);
                         }
                     }
                 }

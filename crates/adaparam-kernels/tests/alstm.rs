@@ -260,6 +260,70 @@ fn results_are_the_same_bits_for_any_number_of_threads() {
 }
 
 #[test]
+fn gradients_that_fade_become_zero_before_they_become_slow() {
+    let mut setup = Setup::new(usual(vec![131, 40]), 30, 3, true, 5);
+    // From here, gradients of earlier steps fall below the smallest normal number.
+    for value in &mut setup.r {
+        *value *= 1e-28;
+    }
+    setup.s = setup.problem.shape.zero_state(3);
+    let Outcome { d_x, d_state, .. } = setup.run(&Engine::new(1));
+    assert!(d_x.iter().any(|x| *x != 0.0), "something is left");
+    let states = d_state.iter().flat_map(|d| [&d.h, &d.c, &d.z, &d.z_c]);
+    for value in states.flatten().chain(&d_x) {
+        assert!(!value.is_subnormal(), "{value:e}");
+    }
+}
+
+#[test]
+fn memory_exchanged_with_a_backward_pass_is_packed_again() {
+    let setup = Setup::new(usual(vec![131, 40]), 4, 3, true, 6);
+    let expected = setup.run(&Engine::new(2));
+    let Problem { shape, masks, .. } = &setup.problem;
+    let engine = Engine::new(2);
+    let weights: Vec<_> = setup.layers.iter().map(Layer::weights).collect();
+    let masks: Vec<_> = masks.iter().map(Masks::borrow).collect();
+    let window = Window {
+        shape,
+        weights: &weights,
+        masks: &masks,
+        steps: 4,
+        batch: 3,
+        x: &setup.x,
+    };
+    let (mut packed, mut tape) = (Packed::default(), Tape::default());
+    for _ in 0..2 {
+        packed.pack(&engine, shape, &weights);
+        let (mut state, mut d_state) = (setup.state.clone(), setup.s.clone());
+        let mut output = vec![f32::NAN; setup.r.len()];
+        window.forward(&engine, &packed, &mut tape, &mut state, &mut output);
+        packed.exchange_memory(&mut tape);
+        let mut d_x = vec![f32::NAN; setup.x.len()];
+        let mut gradients: Vec<Layer> = (0..shape.layers())
+            .map(|l| Layer::of(shape, l, |len, _| vec![f32::NAN; len]))
+            .collect();
+        let mut borrowed: Vec<_> = gradients.iter_mut().map(Layer::gradients).collect();
+        window.backward(
+            &engine,
+            &mut tape,
+            &setup.r,
+            &mut d_state,
+            &mut d_x,
+            &mut borrowed,
+        );
+        packed.exchange_memory(&mut tape);
+        let outcome = Outcome {
+            output,
+            state,
+            d_x,
+            d_state,
+            gradients,
+        };
+        assert!(outcome == expected);
+    }
+}
+
+#[test]
 fn a_window_in_two_parts_with_carried_state_is_the_whole() {
     let setup = Setup::new(usual(vec![50, 21]), 6, 3, true, 5);
     let Problem {

@@ -1,9 +1,11 @@
 //! The weights of a stack in panels.
 
 use super::shape::{Latent, LayerShape, Shape};
+use super::tape::Tape;
 use super::weights::LayerWeights;
 use crate::Engine;
 use crate::gemm::{Group, Panels, Source, contiguous_groups, pad, unit_groups};
+use std::mem::swap;
 
 /// Weights packed for forward steps; made once for a window, or once for all steps of a generation.
 #[derive(Default)]
@@ -125,6 +127,22 @@ impl Packed {
                 &[(Source::Rows(weights.hidden, 4 * s.hidden), s.hidden)],
                 &groups,
             );
+        }
+    }
+}
+
+impl Packed {
+    /// Exchanges memory with the panels of a backward pass, which are as large.
+    ///
+    /// Where weights are packed for every window, as in training, calling this before and after the backward pass saves a copy
+    /// of all weights. What was packed is lost.
+    pub fn exchange_memory(&mut self, tape: &mut Tape) {
+        let backward = &mut tape.backward.panels;
+        backward.resize_with(self.layers.len(), BackwardPanels::default);
+        for (forward, backward) in self.layers.iter_mut().zip(backward) {
+            swap(&mut forward.gate_policy, &mut backward.projection);
+            swap(&mut forward.input, &mut backward.input);
+            swap(&mut forward.hidden, &mut backward.hidden);
         }
     }
 }

@@ -15,8 +15,8 @@ use crate::memory::Buffer;
 use crate::threads::Parts;
 use forward::{ROWS, WORDS, Words};
 
-/// Most logits that exist at once unless [`Softmax::with_chunk`] says otherwise: 64 MiB.
-pub const CHUNK: usize = 1 << 24;
+/// Most logits that exist at once unless [`Softmax::with_chunk`] says otherwise: 14 MB.
+pub const CHUNK: usize = 3_500_000;
 
 /// A matrix `[vocabulary, width]`, usually the embedding, and an optional bias `[vocabulary]`.
 #[derive(Clone, Copy)]

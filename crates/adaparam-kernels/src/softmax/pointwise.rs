@@ -1,6 +1,6 @@
 //! Point-wise kernels of the softmax.
 
-use crate::grid::{Reads, Writes, load, store, vectors};
+use crate::grid::{Reads, Writes, load, store, store_gradient, vectors};
 use crate::math::exp;
 use crate::simd::{Kernel, Simd};
 
@@ -108,7 +108,7 @@ impl Kernel for LogitGradient {
                 unsafe {
                     let at = self.logits.at(row, v);
                     let d = simd.mul(scale, exp(simd, simd.sub(load(simd, at, n), log_sum)));
-                    store(simd, at, d, n);
+                    store_gradient(simd, at, d, n);
                     if let Some(d_bias) = self.d_bias {
                         let at = d_bias.at(0, v);
                         store(simd, at, simd.add(load(simd, at, n), d), n);

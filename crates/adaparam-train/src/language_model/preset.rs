@@ -166,6 +166,16 @@ pub fn preset(name: &str) -> Option<Preset> {
     presets().into_iter().find(|preset| preset.name == name)
 }
 
+/// The plain LSTM that the preset of this name is compared with: the preset itself if it is one.
+pub fn baseline(name: &str) -> Option<Preset> {
+    let own = preset(name)?;
+    if own.config.model.kind == LayerKind::Lstm {
+        return Some(own);
+    }
+    let is_ptb = own.config.data.set == TextSource::Ptb;
+    preset(&format!("{name}-lstm")).or_else(|| preset("ptb-lstm-20m").filter(|_| is_ptb))
+}
+
 fn adaptive(
     hidden: usize,
     policy: PolicyModel,
@@ -355,6 +365,19 @@ mod tests {
         }
         let released = preset("ptb-17m").unwrap().config.model;
         assert_eq!(released.parameter_count(10_000), 17_197_800);
+    }
+
+    #[test]
+    fn adaptive_models_have_a_plain_one_beside_them() {
+        for (name, plain) in [
+            ("quick", Some("quick-lstm")),
+            ("ptb-17m", Some("ptb-lstm-20m")),
+            ("small-lstm", Some("small-lstm")),
+            ("wikitext-2-27m", None),
+            ("nothing", None),
+        ] {
+            assert_eq!(baseline(name).map(|preset| preset.name), plain);
+        }
     }
 
     #[test]

@@ -175,6 +175,7 @@ impl StackKernels for AdaptiveKernels {
         let window = window(&self.shape, &weights, &masks, input);
         let mut gradients = layer_gradients(&self.shape, gradients);
         let mut d_state = self.shape.zero_state(input.batch);
+        self.packed.exchange_memory(&mut self.tape);
         window.through_time(
             engine,
             &mut self.tape,
@@ -183,6 +184,7 @@ impl StackKernels for AdaptiveKernels {
             d_x,
             &mut gradients,
         );
+        self.packed.exchange_memory(&mut self.tape);
         phases.done(Phase::ThroughTime);
         window.weight_gradients(engine, &mut self.tape, &mut gradients);
         phases.done(Phase::WeightGradients);

@@ -1,0 +1,184 @@
+//! Language models.
+
+use std::io::IsTerminal;
+
+use adaparam_train::language_model::{
+    Activity, Engine, LanguageModelConfig, LayerKind, Preset, Speed, baseline, measure, preset,
+};
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use serde::Serialize;
+
+use crate::report::{Cell, Column, Row, Table};
+
+pub(super) struct LanguageModelBench<'a> {
+    pub(super) activity: Activity,
+    pub(super) preset: &'a str,
+    pub(super) model: Option<&'a str>,
+    pub(super) threads: usize,
+    pub(super) repetitions: Option<u32>,
+    pub(super) window: Option<u32>,
+    pub(super) layers: Option<u32>,
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct Record<'a> {
+    preset: &'a str,
+    model: &'a str,
+    #[serde(flatten)]
+    speed: &'a Speed,
+}
+
+impl LanguageModelBench<'_> {
+    pub(super) fn run(&self, json: bool, by_phase: bool) -> anyhow::Result<()> {
+        let Preset { name, config, .. } = self.chosen()?;
+        let config = self.changed(config);
+        config.check()?;
+        let vocabulary = config.data.set.vocabulary_size();
+        let vocabulary = vocabulary.context("the preset has no vocabulary of its own")?;
+        let repetitions = self
+            .repetitions
+            .map_or(self.default_repetitions(), |n| n as usize);
+        let bar = ProgressBar::with_draw_target(Some(repetitions as u64), draw_target());
+        let engine = Engine::new(self.threads);
+        let speed = measure(
+            &config,
+            vocabulary,
+            self.activity,
+            repetitions,
+            &engine,
+            &mut |done| bar.set_position(done as u64),
+        )?;
+        bar.finish_and_clear();
+        let model = match config.model.kind {
+            LayerKind::AdaptiveLstm => "alstm",
+            LayerKind::Lstm => "lstm",
+        };
+        if json {
+            let record = Record {
+                preset: name,
+                model,
+                speed: &speed,
+            };
+            println!("{}", serde_json::to_string(&record)?);
+        } else {
+            print_speed(name, model, &speed);
+            if !speed.phases.is_empty() {
+                println!("\n{}", phases(&speed, by_phase).to_terminal(100));
+            }
+        }
+        Ok(())
+    }
+
+    fn chosen(&self) -> anyhow::Result<Preset> {
+        let Some(own) = preset(self.preset) else {
+            bail!(
+                "--preset = {}: no preset has this name; `adaparam show` lists them",
+                self.preset
+            );
+        };
+        let is_adaptive = own.config.model.kind == LayerKind::AdaptiveLstm;
+        match self.model {
+            None => Ok(own),
+            Some("alstm") if is_adaptive => Ok(own),
+            Some("alstm") => bail!(
+                "--model = alstm: {} is a plain LSTM; name another preset",
+                own.name
+            ),
+            Some("lstm") => baseline(own.name).with_context(|| {
+                format!(
+                    "--model = lstm: no plain LSTM stands beside {}; name another preset",
+                    own.name
+                )
+            }),
+            Some(other) => bail!("--model = {other}: must be alstm or lstm"),
+        }
+    }
+
+    fn changed(&self, mut config: LanguageModelConfig) -> LanguageModelConfig {
+        if let Some(window) = self.window {
+            config.train.window = window as usize;
+        }
+        if let Some(layers) = self.layers {
+            config.model.layers = layers as usize;
+        }
+        config
+    }
+
+    fn default_repetitions(&self) -> usize {
+        match self.activity {
+            Activity::Step | Activity::Eval => 15,
+            Activity::Generate => 40,
+        }
+    }
+}
+
+fn draw_target() -> ProgressDrawTarget {
+    if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    }
+}
+
+fn print_speed(preset: &str, model: &str, speed: &Speed) {
+    let unit = match speed.what {
+        Activity::Step => "training step",
+        Activity::Eval => "window",
+        Activity::Generate => "word",
+    };
+    println!(
+        "{preset} ({model}), {} parameters, batch {}, window {}, {} threads, {}",
+        speed.parameters, speed.batch, speed.window, speed.threads, speed.instructions
+    );
+    println!(
+        "  {:.2} ms a {unit} (quartiles {:.2} to {:.2}), {:.0} words/s",
+        speed.ms_per_step, speed.ms_lower_quartile, speed.ms_upper_quartile, speed.words_per_s
+    );
+    println!(
+        "  {:.1} GFLOP/s of {:.1} at most: {:.3} of the multiply-add peak; reading weights {:.1} GB/s at most",
+        speed.gflops, speed.fma_peak_gflops, speed.fraction_of_peak, speed.memory_gbps
+    );
+    if let Some(memory) = speed.peak_rss_mb {
+        println!("  {memory:.0} MB of memory at most");
+    }
+}
+
+fn phases(speed: &Speed, with_limits: bool) -> Table {
+    let mut columns = vec![
+        Column::text("Phase"),
+        Column::number("Median").unit("ms"),
+        Column::number("Share").unit("%"),
+    ];
+    if with_limits {
+        columns.push(Column::number("Products").unit("GFLOP/s"));
+        columns.push(Column::number("Of the peak").unit("%"));
+        columns.push(Column::number("Memory").unit("GB/s"));
+    }
+    let total: f64 = speed.phases.iter().map(|phase| phase.ms).sum();
+    let rows = speed.phases.iter().map(|phase| {
+        let or_nothing =
+            |value: Option<f64>| Cell::from(value.map_or(String::new(), |x| format!("{x:.1}")));
+        let mut cells = vec![
+            Cell::from(phase.phase.to_owned()),
+            Cell::from(format!("{:.2}", phase.ms)),
+            Cell::from(format!("{:.1}", 100.0 * phase.ms / total)),
+        ];
+        if with_limits {
+            cells.push(or_nothing(phase.gflops));
+            let of_peak = phase
+                .gflops
+                .map(|gflops| 100.0 * gflops / speed.fma_peak_gflops);
+            cells.push(or_nothing(of_peak));
+            cells.push(or_nothing(phase.gbps));
+        }
+        Row::new(cells)
+    });
+    Table {
+        caption: "A training step by phase".to_owned(),
+        columns,
+        rows: rows.collect(),
+        notes: Vec::new(),
+    }
+}

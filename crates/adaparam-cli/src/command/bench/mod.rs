@@ -1,0 +1,117 @@
+//! `adaparam bench`: how fast this machine trains, evaluates and generates.
+
+mod feed_forward;
+mod language_model;
+
+use adaparam_train::language_model::Activity;
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+
+use super::Verdict;
+use crate::training::threads;
+use language_model::LanguageModelBench;
+
+/// Measure speed on this machine
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  adaparam bench                                   a training step of the paper's 17M model
+  adaparam bench step --preset small --threads 1
+  adaparam bench step --model lstm                 the plain LSTM that the preset is compared with
+  adaparam bench eval --json                       for a program to read
+  adaparam bench kernels                           each phase next to the machine's limits
+  adaparam bench step --window 2000 --layers 3     how cost grows
+  adaparam bench tail                              the networks of the tail regression
+  adaparam bench mnist --json                      the networks of Table 1, on random images
+
+Medians count, after a warm-up, with quartiles as the spread. The peak is that of a loop of multiply-adds without memory,
+run between the steps. bench/pytorch in the repository measures PyTorch beside it.")]
+pub(crate) struct Bench {
+    /// What to measure
+    #[arg(value_enum, default_value_t = What::Step)]
+    what: What,
+    /// The language model
+    #[arg(long, value_name = "NAME", default_value = "ptb-17m")]
+    preset: String,
+    /// alstm or lstm: the preset's adaptive model or the plain one that it is compared with; with tail and mnist, only
+    /// networks whose name holds this
+    #[arg(long, value_name = "KIND")]
+    model: Option<String>,
+    /// Threads to compute with; tail and mnist use one [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Repetitions, or steps of each network for tail and mnist [default: 15, words of generation 40 × 20, 3000 steps]
+    #[arg(long, visible_alias = "steps", value_name = "N", value_parser = clap::value_parser!(u32).range(3..=1_000_000))]
+    repetitions: Option<u32>,
+    /// Rows of a window, instead of the preset's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    window: Option<u32>,
+    /// Layers, instead of the preset's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    layers: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Training steps of a language model
+    Step,
+    /// Evaluation of a language model
+    Eval,
+    /// Text, one word at a time
+    Generate,
+    /// Each phase of a training step
+    Kernels,
+    /// Networks of the tail regression, batches of 50
+    Tail,
+    /// Networks of Table 1 on images of 28×28 pixels, batches of 128
+    Mnist,
+}
+
+/// Steps of a feed-forward network: fewer leave no hundred intervals.
+const FEWEST_STEPS: u32 = 200;
+
+impl Bench {
+    pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        match self.what {
+            What::Tail | What::Mnist => self.feed_forward(),
+            What::Step | What::Kernels => self.language_model(Activity::Step),
+            What::Eval => self.language_model(Activity::Eval),
+            What::Generate => self.language_model(Activity::Generate),
+        }
+    }
+
+    fn language_model(self, activity: Activity) -> anyhow::Result<Verdict> {
+        let bench = LanguageModelBench {
+            activity,
+            preset: &self.preset,
+            model: self.model.as_deref(),
+            threads: threads(self.threads),
+            repetitions: self.repetitions,
+            window: self.window,
+            layers: self.layers,
+        };
+        bench.run(self.json, self.what == What::Kernels)?;
+        Ok(Verdict::Done)
+    }
+
+    fn feed_forward(self) -> anyhow::Result<Verdict> {
+        let model = self.model.unwrap_or_default();
+        let steps = self.repetitions.unwrap_or(3_000);
+        if steps < FEWEST_STEPS {
+            bail!("--steps = {steps}: must be at least {FEWEST_STEPS} for tail and mnist");
+        }
+        let speeds = match self.what {
+            What::Tail => feed_forward::tail(&model, steps as usize)?,
+            _ => feed_forward::mnist(&model, steps as usize)?,
+        };
+        if self.json {
+            println!("{}", serde_json::to_string(&speeds)?);
+        } else {
+            println!("{}", feed_forward::table(&speeds).to_terminal(100));
+        }
+        Ok(Verdict::Done)
+    }
+}
