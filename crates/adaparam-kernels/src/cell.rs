@@ -11,7 +11,7 @@ use crate::simd::{Kernel, Simd};
 /// Columns of a tile that holds the four gates of a block of units.
 pub(crate) const GATES: usize = 4 * GROUP;
 
-/// Gates and new cell value from the pre-activations `u`, and the new hidden value before dropout. Paper eq. (4).
+/// Gates and new cell value from the pre-activations `u`, and the new hidden value before dropout. Paper eq. (5).
 #[inline(always)]
 fn step<S: Simd>(simd: S, u: [S::F; 4], c_before: S::F) -> ([S::F; 4], S::F, S::F) {
     let gates = [

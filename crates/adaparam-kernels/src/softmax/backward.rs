@@ -1,7 +1,7 @@
-//! From logits to their gradients, and on to that of the input.
+//! From exponentials to the gradients of the logits, and on to that of the input.
 
 use super::forward::{WORDS, Words};
-use super::pointwise::LogitGradient;
+use super::pointwise::ScaleRows;
 use super::{Projection, Softmax};
 use crate::Engine;
 use crate::gemm::tile;
@@ -9,7 +9,7 @@ use crate::grid::{Reads, Writes};
 use crate::threads::Parts;
 
 impl Softmax {
-    /// Turns logits into their gradients, and multiplies those with the matrix.
+    /// Turns exponentials into gradients of the logits, and multiplies those with the matrix.
     pub(super) fn input_gradient(
         &mut self,
         engine: &Engine,
@@ -29,7 +29,7 @@ impl Softmax {
         let logits = Parts::new(logits);
         let d_input = Parts::new(d_input);
         let d_biases = Parts::new(&mut self.d_bias);
-        let (backward, row_values) = (&self.backward, &self.rows);
+        let (backward, partial) = (&self.backward, &self.partial);
         engine.pool().run(tasks, |task, _| {
             let (first, last) = (rows * task / tasks, rows * (task + 1) / tasks);
             let count = last - first;
@@ -52,12 +52,12 @@ impl Softmax {
                         words.count,
                     )
                 });
-                let row_values = Reads::new(row_values, 2 * first, 2, count, 2);
-                engine.path().run(LogitGradient {
+                let factors = Reads::new(partial, 2 * (block * rows + first), 2, count, 1);
+                engine.path().run(ScaleRows {
                     rows: count,
                     columns: words.count,
-                    logits: chunk,
-                    row_values,
+                    exponentials: chunk,
+                    factors,
                     scale,
                     d_bias,
                 });

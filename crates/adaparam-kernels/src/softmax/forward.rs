@@ -1,6 +1,6 @@
 //! Logits by blocks of words and rows, and the loss from them.
 
-use super::pointwise::{AddBias, SumExp};
+use super::pointwise::Exponentials;
 use super::{Projection, Softmax};
 use crate::Engine;
 use crate::gemm::{GROUP, tile};
@@ -35,7 +35,7 @@ impl Words {
 }
 
 impl Softmax {
-    /// Logits of a block of words.
+    /// Products of rows with a block of words: logits without bias.
     pub(super) fn block(
         &self,
         engine: &Engine,
@@ -62,18 +62,10 @@ impl Softmax {
                 false,
             );
         };
-        if !projection.bias.is_empty() {
-            let bias = Reads::new(projection.bias, words.first, 0, 1, words.count);
-            engine.path().run(AddBias {
-                rows,
-                columns: words.count,
-                bias,
-                to: out,
-            });
-        }
     }
 
-    /// Computes logits into where `place(words, rows, first row, thread)` says, and gathers what [`Softmax::combine`] needs.
+    /// Computes exponentials of logits, relative to the largest of a row's block of words, into where
+    /// `place(words, rows, first row, thread)` says, and gathers what [`Softmax::combine`] needs.
     pub(super) fn gather(
         &mut self,
         engine: &Engine,
@@ -85,12 +77,13 @@ impl Softmax {
         let (width, vocabulary) = (projection.width, projection.vocabulary());
         assert_eq!(self.forward.rows(), width, "the projection is packed");
         let rows = targets.len();
+        let bias_of = |word: usize| projection.bias.get(word).copied().unwrap_or(0.0);
         let word_blocks = vocabulary.div_ceil(WORDS);
         let row_blocks = rows.div_ceil(ROWS);
         let mut partial = std::mem::take(&mut self.partial);
-        let mut target_logits = std::mem::take(&mut self.rows);
+        let mut target_logits = std::mem::take(&mut self.target_logits);
         partial.resize(word_blocks * rows * 2);
-        target_logits.resize(rows * 2);
+        target_logits.resize(rows);
         {
             let partial = Parts::new(&mut partial);
             let target_logits = Parts::new(&mut target_logits);
@@ -111,15 +104,6 @@ impl Softmax {
                     count,
                     out,
                 );
-                // SAFETY: this task alone has these rows of this block of words.
-                let partial = unsafe {
-                    partial.get((word_block * rows + first) * 2..(word_block * rows + last) * 2)
-                };
-                engine.path().run(SumExp {
-                    columns: words.count,
-                    logits: out.reads(),
-                    partial,
-                });
                 for (row, &target) in targets[first..last].iter().enumerate() {
                     if let Some(column) = (target as usize)
                         .checked_sub(words.first)
@@ -127,30 +111,47 @@ impl Softmax {
                     {
                         // SAFETY: a target is in one block of words only, so one task alone has its row.
                         unsafe {
-                            target_logits.get(2 * (first + row)..2 * (first + row) + 1)[0] =
-                                *out.at(row, column);
+                            target_logits.get(first + row..first + row + 1)[0] =
+                                *out.at(row, column) + bias_of(target as usize);
                         };
                     }
                 }
+                // SAFETY: this task alone has these rows of this block of words.
+                let partial = unsafe {
+                    partial.get((word_block * rows + first) * 2..(word_block * rows + last) * 2)
+                };
+                engine.path().run(Exponentials {
+                    columns: words.count,
+                    bias: projection.bias_of(words),
+                    logits: out,
+                    partial,
+                });
             });
         }
         self.partial = partial;
-        self.rows = target_logits;
+        self.target_logits = target_logits;
     }
 
-    /// Puts the blocks of words together: the logarithm of each row's sum of exponentials, and the loss.
+    /// Puts the blocks of words together: the loss, and for each row and block in place of its largest logit the factor that
+    /// turns its exponentials into probabilities.
     pub(super) fn combine(&mut self, word_blocks: usize, rows: usize, loss: &mut [f32]) {
         for (row, loss) in loss.iter_mut().enumerate() {
-            let blocks =
-                || (0..word_blocks).map(|block| &self.partial[(block * rows + row) * 2..][..2]);
-            let largest = blocks().fold(f32::NEG_INFINITY, |largest, block| largest.max(block[0]));
-            let sum: f64 = blocks()
-                .map(|block| f64::from(block[1]) * f64::from(block[0] - largest).exp())
-                .sum();
-            let target = f64::from(self.rows[2 * row]);
-            let log_sum = f64::from(largest) + sum.ln();
-            *loss = (log_sum - target) as f32;
-            self.rows[2 * row + 1] = log_sum as f32;
+            let at = |block: usize| 2 * (block * rows + row);
+            let largest = (0..word_blocks).fold(f32::NEG_INFINITY, |largest, block| {
+                largest.max(self.partial[at(block)])
+            });
+            let mut sum = 0.0;
+            for block in 0..word_blocks {
+                let relative = f64::from(self.partial[at(block)] - largest).exp();
+                sum += f64::from(self.partial[at(block) + 1]) * relative;
+                self.partial[at(block)] = relative as f32;
+            }
+            for block in 0..word_blocks {
+                let factor = &mut self.partial[at(block)];
+                *factor = (f64::from(*factor) / sum) as f32;
+            }
+            let target = f64::from(self.target_logits[row]);
+            *loss = (f64::from(largest) + sum.ln() - target) as f32;
         }
     }
 }

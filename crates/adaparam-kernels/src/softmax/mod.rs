@@ -1,8 +1,8 @@
 //! Projection to a vocabulary and cross-entropy, in chunks of rows.
 //!
-//! Logits exist once, for at most [`CHUNK`] numbers at a time, and their gradients are written over them. The largest logit and the
-//! sum of exponentials of a row are gathered while its logits are still in cache; the exponentials are taken again where the
-//! gradients are needed, which is cheaper than another pass over memory.
+//! Logits exist once, for at most [`CHUNK`] numbers at a time. While a block of them is still in cache, its exponentials relative to
+//! the largest logit of each row are written over them and summed; when all blocks are known, one factor for each row and block turns
+//! them into probabilities, and the gradients are written over those.
 
 mod backward;
 mod forward;
@@ -10,10 +10,11 @@ mod pointwise;
 
 use crate::Engine;
 use crate::gemm::{Panels, Scratch, Source, contiguous_groups, transposed_product};
-use crate::grid::Writes;
+use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
 use crate::threads::Parts;
 use forward::{ROWS, WORDS, Words};
+use pointwise::AddBias;
 
 /// Most logits that exist at once unless [`Softmax::with_chunk`] says otherwise: 14 MB.
 pub const CHUNK: usize = 3_500_000;
@@ -33,6 +34,11 @@ impl Projection<'_> {
     /// Number of words.
     pub fn vocabulary(&self) -> usize {
         self.weight.len() / self.width
+    }
+
+    /// The bias of a block of words.
+    fn bias_of(&self, words: Words) -> Option<Reads> {
+        (!self.bias.is_empty()).then(|| Reads::new(self.bias, words.first, 0, 1, words.count))
     }
 
     fn check(&self) {
@@ -55,10 +61,10 @@ pub struct Softmax {
     forward: Panels,
     backward: Panels,
     logits: Buffer,
-    /// For every block of words and row: largest logit and sum of exponentials relative to it.
+    /// For every block of words and row: largest logit, later the factor that makes probabilities, and sum of exponentials.
     partial: Buffer,
-    /// For every row: logarithm of the sum of exponentials, logit of the target.
-    rows: Buffer,
+    /// One for every row.
+    target_logits: Buffer,
     d_bias: Buffer,
     products: Scratch,
 }
@@ -88,7 +94,7 @@ impl Softmax {
             backward: Panels::default(),
             logits: Buffer::default(),
             partial: Buffer::default(),
-            rows: Buffer::default(),
+            target_logits: Buffer::default(),
             d_bias: Buffer::default(),
             products: Scratch::default(),
         }
@@ -121,6 +127,14 @@ impl Softmax {
             let words = Words::of(block, vocabulary);
             let target = Writes::new(&out, words.first, vocabulary, rows, words.count);
             self.block(engine, projection, words, input, rows, target);
+            if let Some(bias) = projection.bias_of(words) {
+                engine.path().run(AddBias {
+                    rows,
+                    columns: words.count,
+                    bias,
+                    to: target,
+                });
+            }
         });
     }
 

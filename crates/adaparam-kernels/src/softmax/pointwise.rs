@@ -4,6 +4,9 @@ use crate::grid::{Reads, Writes, load, store, store_gradient, vectors};
 use crate::math::exp;
 use crate::simd::{Kernel, Simd};
 
+/// How many rows ahead of their use exponentials are requested.
+const AHEAD: usize = 2;
+
 /// `to += bias` in every row.
 pub(super) struct AddBias {
     pub(super) rows: usize,
@@ -33,29 +36,51 @@ impl Kernel for AddBias {
     }
 }
 
-/// Largest number of each row, and sum of exponentials relative to it.
-pub(super) struct SumExp<'a> {
+/// Turns the products of each row into exponentials of logits relative to the largest of them, which is kept with their sum.
+pub(super) struct Exponentials<'a> {
     pub(super) columns: usize,
-    pub(super) logits: Reads,
+    /// Added to the products.
+    pub(super) bias: Option<Reads>,
+    pub(super) logits: Writes,
+    /// For each row: largest logit, sum of exponentials.
     pub(super) partial: &'a mut [f32],
 }
 
-impl Kernel for SumExp<'_> {
+impl Exponentials<'_> {
+    /// `n` logits of a row, those from `v` on.
+    ///
+    /// # Safety
+    /// The rectangles have these columns, and nobody else writes to them.
+    #[inline(always)]
+    unsafe fn logits<S: Simd>(&self, simd: S, row: usize, v: usize, n: usize) -> S::F {
+        // SAFETY: the caller vouches for the columns.
+        unsafe {
+            let product = load(simd, self.logits.at(row, v), n);
+            match self.bias {
+                Some(bias) => simd.add(product, load(simd, bias.at(0, v), n)),
+                None => product,
+            }
+        }
+    }
+}
+
+impl Kernel for Exponentials<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        for (row, partial) in self.partial.chunks_exact_mut(2).enumerate() {
+        let mut lanes = [0.0f32; 16];
+        for row in 0..self.partial.len() / 2 {
             let mut largest = simd.splat(f32::NEG_INFINITY);
             let mut tail = f32::NEG_INFINITY;
             for (v, n) in vectors(simd, self.columns) {
-                // SAFETY: the row has these columns.
+                // SAFETY: the row has these columns, which belong to this task.
                 unsafe {
+                    let logits = self.logits(simd, row, v, n);
                     if n == S::LANES {
-                        largest = simd.max(simd.load(self.logits.at(row, v)), largest);
+                        largest = simd.max(logits, largest);
                     } else {
-                        for lane in 0..n {
-                            tail = tail.max(*self.logits.at(row, v + lane));
-                        }
+                        simd.store(lanes.as_mut_ptr(), logits);
+                        tail = lanes[..n].iter().copied().fold(tail, f32::max);
                     }
                 }
             }
@@ -65,49 +90,47 @@ impl Kernel for SumExp<'_> {
             for (v, n) in vectors(simd, self.columns) {
                 // SAFETY: as above.
                 unsafe {
-                    let e = exp(
-                        simd,
-                        simd.sub(load(simd, self.logits.at(row, v), n), simd.splat(largest)),
-                    );
+                    let logits = self.logits(simd, row, v, n);
+                    let e = exp(simd, simd.sub(logits, simd.splat(largest)));
+                    store(simd, self.logits.at(row, v), e, n);
                     if n == S::LANES {
                         sum = simd.add(sum, e);
                     } else {
-                        let mut lanes = [0.0f32; 16];
                         simd.store(lanes.as_mut_ptr(), e);
                         tail = lanes[..n].iter().sum::<f32>();
                     }
                 }
             }
-            partial[0] = largest;
-            partial[1] = simd.sum(sum) + tail;
+            self.partial[2 * row] = largest;
+            self.partial[2 * row + 1] = simd.sum(sum) + tail;
         }
     }
 }
 
-/// `logits = scale · exp(logits - log_sum)`, and the sums of their columns.
-pub(super) struct LogitGradient {
+/// Rows of exponentials times `scale` and a factor for each row, and the sums of their columns.
+pub(super) struct ScaleRows {
     pub(super) rows: usize,
     pub(super) columns: usize,
-    pub(super) logits: Writes,
-    /// For each row: logit of the target, logarithm of the sum of exponentials.
-    pub(super) row_values: Reads,
+    pub(super) exponentials: Writes,
+    pub(super) factors: Reads,
     pub(super) scale: f32,
     pub(super) d_bias: Option<Writes>,
 }
 
-impl Kernel for LogitGradient {
+impl Kernel for ScaleRows {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let scale = simd.splat(self.scale);
         for row in 0..self.rows {
-            // SAFETY: each row has two values.
-            let log_sum = simd.splat(unsafe { *self.row_values.at(row, 1) });
+            // SAFETY: each row has a factor.
+            let factor = simd.splat(self.scale * unsafe { *self.factors.at(row, 0) });
             for (v, n) in vectors(simd, self.columns) {
+                // Rows are too far apart for the processor to see the pattern by itself.
+                simd.prefetch(self.exponentials.at(row + AHEAD, v));
                 // SAFETY: the rectangles have these columns, which belong to this task.
                 unsafe {
-                    let at = self.logits.at(row, v);
-                    let d = simd.mul(scale, exp(simd, simd.sub(load(simd, at, n), log_sum)));
+                    let at = self.exponentials.at(row, v);
+                    let d = simd.mul(factor, load(simd, at, n));
                     store_gradient(simd, at, d, n);
                     if let Some(d_bias) = self.d_bias {
                         let at = d_bias.at(0, v);

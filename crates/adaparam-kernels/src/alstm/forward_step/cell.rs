@@ -50,7 +50,7 @@ impl Step<'_> {
         });
     }
 
-    /// The rest of the policy, the products and the cell. Paper eq. (8) and (4).
+    /// The rest of the policy, the products and the cell. Paper eq. (8) and (5).
     pub(in crate::alstm) fn cell(&self, output: Option<&Parts<'_, f32>>) {
         let s = &self.layer.shape;
         let adapted = |index: usize, width: usize| {
