@@ -1,6 +1,8 @@
 //! The fused operation gives what the readable version gives: outputs, final states, and the gradients of the input, the
 //! initial state and every parameter.
 
+#![cfg(feature = "kernels")]
+
 mod window;
 
 use adaparam::recurrent::{

@@ -245,7 +245,7 @@ impl AdaptiveLstm {
     }
 
     /// The unroll: [`step`](Self::step) for each row of a sequence, from `state` or from zeros. Gives every output
-    /// and the state after the last step.
+    /// and the state after the last step. On the CPU this is one fused operation; see [`Execution`].
     ///
     /// # Shapes
     ///

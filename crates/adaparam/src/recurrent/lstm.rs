@@ -119,7 +119,7 @@ impl Lstm {
     }
 
     /// The unroll: [`step`](Self::step) for each row of a sequence, from `state` or from zeros. Gives every output
-    /// and the state after the last step.
+    /// and the state after the last step. On the CPU this is one fused operation; see [`Execution`].
     ///
     /// # Shapes
     ///

@@ -4,9 +4,11 @@
 //! the kernels are given a place in Burn's graph of gradients.
 
 pub(crate) mod adaptive_lstm;
+mod adaptive_stack;
 mod arguments;
 mod engine;
 pub(crate) mod lstm;
+mod lstm_stack;
 mod operation;
 mod workspace;
 
