@@ -114,6 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig {
         cases: 60,
         rng_seed: RngSeed::Fixed(17),
+        failure_persistence: None,
         ..ProptestConfig::default()
     })]
 
