@@ -7,7 +7,7 @@ mod window;
 use adaparam::recurrent::{
     AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmMasks, Execution, LstmConfig, engine, set_threads,
 };
-use burn::module::Module;
+use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor};
 use window::{Given, Numbers, Outcome, Stack, Window};
 
@@ -54,6 +54,31 @@ fn evaluation_gives_the_bits_of_training() {
     let expected = values(&training, &device);
     assert_eq!(values(&training.valid(), &device.clone().inner()), expected);
     assert_eq!(values(&training.no_grad(), &device), expected);
+}
+
+/// Numbers that are changed where they lie, which Burn does when nobody else holds them.
+struct Grow;
+
+impl ModuleMapper for Grow {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let (id, tensor, mapper) = param.consume();
+        Param::from_mapped_value(id, tensor.mul_scalar(1.01), mapper)
+    }
+}
+
+#[test]
+fn changed_weights_are_seen_by_the_next_window() {
+    let device = Device::flex();
+    let mut lstm = adaptive(&device);
+    for _ in 0..5 {
+        let (output, _) = lstm.forward(input(&device), None, None);
+        let readable = lstm.clone().with_execution(Execution::Readable);
+        let (expected, _) = readable.forward(input(&device), None, None);
+        let difference: f32 = (output - expected).abs().max().into_scalar();
+        assert!(difference < 1e-6, "{difference}");
+        drop(readable);
+        lstm = lstm.map(&mut Grow);
+    }
 }
 
 #[test]

@@ -28,10 +28,12 @@ impl Stack for Shape {
         keep: Keep,
         output: &mut [f32],
     ) -> Vec<Vec<f32>> {
-        let Buffers { packed, tape } = buffers;
+        let Buffers { packing, tape } = buffers;
         let mut state = collect_state(arguments.state.iter().map(|part| slice(part).to_vec()));
         with_window(arguments, |window| {
-            packed.pack(engine, window.shape, window.weights);
+            let packed = packing.of(&arguments.parameters, |packed| {
+                packed.pack(engine, window.shape, window.weights);
+            });
             match keep {
                 Keep::Tape => window.forward(engine, packed, tape, &mut state, output),
                 Keep::Nothing => window.evaluate(engine, packed, tape, &mut state, output),

@@ -10,6 +10,7 @@ mod engine;
 pub(crate) mod lstm;
 mod lstm_stack;
 mod operation;
+mod packing;
 mod workspace;
 
 use std::fmt::Debug;

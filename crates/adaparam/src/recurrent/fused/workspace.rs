@@ -3,18 +3,19 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Stack;
+use super::packing::Packing;
 
 /// The memory in which a window is computed. Hundreds of megabytes for a large model: to get them anew for every window would
 /// cost a page fault for every page.
 pub(crate) struct Buffers<S: Stack> {
-    pub(super) packed: S::Packed,
+    pub(super) packing: Packing<S::Packed>,
     pub(super) tape: S::Tape,
 }
 
 impl<S: Stack> Default for Buffers<S> {
     fn default() -> Self {
         Self {
-            packed: S::Packed::default(),
+            packing: Packing::default(),
             tape: S::Tape::default(),
         }
     }
