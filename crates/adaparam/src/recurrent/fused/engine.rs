@@ -17,8 +17,9 @@ pub fn engine() -> Arc<Engine> {
         .unwrap_or_else(PoisonError::into_inner)
         .clone();
     running.unwrap_or_else(|| {
+        let threads = || usual_threads(std::env::var("RAYON_NUM_THREADS").ok());
         let mut engine = ENGINE.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(engine.get_or_insert_with(|| Arc::new(Engine::new(usual_threads()))))
+        Arc::clone(engine.get_or_insert_with(|| Arc::new(Engine::new(threads()))))
     })
 }
 
@@ -30,11 +31,25 @@ pub fn set_threads(threads: usize) {
     *ENGINE.write().unwrap_or_else(PoisonError::into_inner) = Some(engine);
 }
 
-fn usual_threads() -> usize {
-    let asked = std::env::var("RAYON_NUM_THREADS").ok();
-    let asked = asked.and_then(|threads| threads.parse().ok());
-    match asked {
+fn usual_threads(asked: Option<String>) -> usize {
+    match asked.and_then(|threads| threads.parse().ok()) {
         Some(threads) if threads > 0 => threads,
         _ => available_parallelism().map_or(1, usize::from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_threads_that_makes_no_sense_means_all_cores() {
+        let asked = |threads: &str| usual_threads(Some(threads.to_owned()));
+        assert_eq!(asked("7"), 7);
+        let cores = usual_threads(None);
+        assert!(cores > 0);
+        for threads in ["0", "", "many", "-1"] {
+            assert_eq!(asked(threads), cores, "{threads}");
+        }
     }
 }
