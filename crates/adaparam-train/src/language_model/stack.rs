@@ -1,8 +1,8 @@
 //! The recurrent layers of a language model: plain or adaptive.
 
 use adaparam::recurrent::{
-    AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmMasks, AdaptiveLstmState, Lstm, LstmConfig,
-    LstmMasks, LstmState,
+    AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmMasks, AdaptiveLstmState, Execution, Lstm,
+    LstmConfig, LstmMasks, LstmState,
 };
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -38,6 +38,8 @@ pub struct StackMasks {
 
 impl Stack {
     /// Initialises the layers of `spec`. As in Burn, weights are drawn on first use.
+    ///
+    /// [`forward`](Self::forward) is the readable version; `Learner` and `Reader` drive the kernels themselves.
     pub fn new(spec: &ModelSpec, device: &Device) -> Self {
         match spec.kind {
             LayerKind::Lstm => Self::Lstm(
@@ -45,6 +47,7 @@ impl Stack {
                     .with_d_output(Some(spec.embedding))
                     .with_n_layers(spec.layers)
                     .with_bias(spec.bias)
+                    .with_execution(Execution::Readable)
                     .init(device),
             ),
             LayerKind::AdaptiveLstm => Self::Adaptive(
@@ -57,6 +60,7 @@ impl Stack {
                     .with_adaptation(spec.adaptation)
                     .with_tying(spec.tying)
                     .with_layout(spec.layout)
+                    .with_execution(Execution::Readable)
                     .init(device),
             ),
         }

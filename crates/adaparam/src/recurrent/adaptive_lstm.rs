@@ -5,6 +5,9 @@ use burn::tensor::{Device, Tensor};
 
 use super::adaptive_cell::AdaptiveLstmCell;
 use super::dropout::{AdaptiveLstmDropout, AdaptiveLstmMasks, layer_mask, variational_mask};
+use super::execution::Execution;
+#[cfg(feature = "kernels")]
+use super::fused;
 use super::gates::{GATES, forget_gate_bias};
 use super::latent::{PolicyLatent, PolicyModel, Summary};
 use super::lstm_cell::RecurrentInitializer;
@@ -50,6 +53,9 @@ pub struct AdaptiveLstmConfig {
     /// semi-orthogonal, with a forget-gate bias of 1.
     #[config(default = "RecurrentInitializer::SemiOrthogonal")]
     pub policy_initializer: RecurrentInitializer,
+    /// How windows are computed.
+    #[config(default = "Execution::Fused")]
+    pub execution: Execution,
 }
 
 /// A stack of adaptive LSTM layers that carries its state.
@@ -79,9 +85,14 @@ pub struct AdaptiveLstm {
     #[module(skip)]
     pub(super) adaptation: LstmAdaptation,
     #[module(skip)]
-    pub(super) tying: InputTying,
+    tying: InputTying,
     #[module(skip)]
     pub(super) layout: PolicyLayout,
+    #[module(skip)]
+    execution: Execution,
+    #[cfg(feature = "kernels")]
+    #[module(skip)]
+    workspace: fused::Workspace<adaparam_kernels::alstm::Shape>,
 }
 
 /// What one step of an [`AdaptiveLstm`] gives.
@@ -127,6 +138,9 @@ impl AdaptiveLstmConfig {
             adaptation: self.adaptation,
             tying: self.tying,
             layout: self.layout,
+            execution: self.execution,
+            #[cfg(feature = "kernels")]
+            workspace: fused::Workspace::default(),
         }
     }
 
@@ -231,7 +245,7 @@ impl AdaptiveLstm {
     }
 
     /// The unroll: [`step`](Self::step) for each row of a sequence, from `state` or from zeros. Gives every output
-    /// and the state after the last step.
+    /// and the state after the last step. On the CPU this is one fused operation; see [`Execution`].
     ///
     /// # Shapes
     ///
@@ -243,7 +257,49 @@ impl AdaptiveLstm {
         state: Option<AdaptiveLstmState>,
         masks: Option<&AdaptiveLstmMasks>,
     ) -> (Tensor<3>, AdaptiveLstmState) {
+        #[cfg(feature = "kernels")]
+        if self.execution == Execution::Fused
+            && let Some(result) =
+                fused::adaptive_lstm::forward(self, &input, state.as_ref(), masks, &self.workspace)
+        {
+            return result;
+        }
         self.forward_with(input, state, masks, |_| ())
+    }
+
+    /// Whether [`forward`](Self::forward) of these tensors would be one fused operation; see [`Execution::Fused`].
+    pub fn runs_fused(
+        &self,
+        input: &Tensor<3>,
+        state: Option<&AdaptiveLstmState>,
+        masks: Option<&AdaptiveLstmMasks>,
+    ) -> bool {
+        #[cfg(feature = "kernels")]
+        let possible = || fused::adaptive_lstm::call(self, input, state, masks).is_some();
+        #[cfg(not(feature = "kernels"))]
+        let possible = || {
+            let _ = (input, state, masks);
+            false
+        };
+        self.execution == Execution::Fused && possible()
+    }
+
+    /// The same stack with windows computed as `execution` says.
+    #[must_use]
+    pub fn with_execution(mut self, execution: Execution) -> Self {
+        self.execution = execution;
+        self
+    }
+
+    /// How windows are computed.
+    pub fn execution(&self) -> Execution {
+        self.execution
+    }
+
+    /// This stack as the kernels describe it, to drive them without tensors; none if they cannot compute it.
+    #[cfg(feature = "kernels")]
+    pub fn kernel_shape(&self) -> Option<adaparam_kernels::alstm::Shape> {
+        fused::adaptive_lstm::shape(self)
     }
 
     /// [`forward`](Self::forward) that also gives the policy vectors of every step, to see what the layers adapt to.

@@ -3,6 +3,9 @@ use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
 use burn::tensor::{Device, Tensor};
 
 use super::dropout::{LstmMasks, layer_mask, variational_mask};
+use super::execution::Execution;
+#[cfg(feature = "kernels")]
+use super::fused;
 use super::lstm_cell::{LstmBiases, LstmCell, LstmCellConfig, RecurrentInitializer};
 use super::sequence::{LayerSizes, unroll};
 use super::state::{LstmLayerState, LstmState};
@@ -26,6 +29,9 @@ pub struct LstmConfig {
     /// How the weights are initialised.
     #[config(default = "RecurrentInitializer::SemiOrthogonal")]
     pub initializer: RecurrentInitializer,
+    /// How windows are computed.
+    #[config(default = "Execution::Fused")]
+    pub execution: Execution,
 }
 
 /// A stack of LSTM layers that carries its state: the paper's baseline, eq. (5) in every layer.
@@ -38,6 +44,11 @@ pub struct LstmConfig {
 pub struct Lstm {
     /// The layers, the lowest first.
     pub layers: Vec<LstmCell>,
+    #[module(skip)]
+    execution: Execution,
+    #[cfg(feature = "kernels")]
+    #[module(skip)]
+    workspace: fused::Workspace<adaparam_kernels::lstm::Shape>,
 }
 
 impl LstmConfig {
@@ -69,6 +80,9 @@ impl LstmConfig {
                         .init(device)
                 })
                 .collect(),
+            execution: self.execution,
+            #[cfg(feature = "kernels")]
+            workspace: fused::Workspace::default(),
         }
     }
 }
@@ -105,7 +119,7 @@ impl Lstm {
     }
 
     /// The unroll: [`step`](Self::step) for each row of a sequence, from `state` or from zeros. Gives every output
-    /// and the state after the last step.
+    /// and the state after the last step. On the CPU this is one fused operation; see [`Execution`].
     ///
     /// # Shapes
     ///
@@ -117,9 +131,51 @@ impl Lstm {
         state: Option<LstmState>,
         masks: Option<&LstmMasks>,
     ) -> (Tensor<3>, LstmState) {
+        #[cfg(feature = "kernels")]
+        if self.execution == Execution::Fused
+            && let Some(result) =
+                fused::lstm::forward(self, &input, state.as_ref(), masks, &self.workspace)
+        {
+            return result;
+        }
         let [_, batch_size, _] = input.dims();
         let state = state.unwrap_or_else(|| self.zero_state(batch_size, &input.device()));
         unroll(input, state, |x, state| self.step(x, state, masks))
+    }
+
+    /// Whether [`forward`](Self::forward) of these tensors would be one fused operation; see [`Execution::Fused`].
+    pub fn runs_fused(
+        &self,
+        input: &Tensor<3>,
+        state: Option<&LstmState>,
+        masks: Option<&LstmMasks>,
+    ) -> bool {
+        #[cfg(feature = "kernels")]
+        let possible = || fused::lstm::call(self, input, state, masks).is_some();
+        #[cfg(not(feature = "kernels"))]
+        let possible = || {
+            let _ = (input, state, masks);
+            false
+        };
+        self.execution == Execution::Fused && possible()
+    }
+
+    /// The same stack with windows computed as `execution` says.
+    #[must_use]
+    pub fn with_execution(mut self, execution: Execution) -> Self {
+        self.execution = execution;
+        self
+    }
+
+    /// How windows are computed.
+    pub fn execution(&self) -> Execution {
+        self.execution
+    }
+
+    /// This stack as the kernels describe it, to drive them without tensors; none if they cannot compute it.
+    #[cfg(feature = "kernels")]
+    pub fn kernel_shape(&self) -> Option<adaparam_kernels::lstm::Shape> {
+        fused::lstm::shape(self)
     }
 
     /// The state before the first step: zeros.

@@ -36,12 +36,39 @@
 //! }
 //! ```
 
+//!
+//! # Fused and readable execution
+//!
+//! On the CPU backend, `forward` of both stacks is one operation for the whole window, forward and backward through
+//! time, written for the processor's vector instructions. Nobody has to ask for it; [`Execution::Fused`] says when it
+//! is possible and what happens elsewhere. To turn it off, ask for [`Execution::Readable`], in the configuration or
+//! later:
+//!
+//! ```
+//! use adaparam::recurrent::{Execution, LstmConfig};
+//! use burn::tensor::{Device, Tensor};
+//!
+//! let device = Device::flex();
+//! let fused = LstmConfig::new(8, 16).init(&device);
+//! let readable = fused.clone().with_execution(Execution::Readable);
+//!
+//! let input = Tensor::<3>::ones([5, 3, 8], &device);
+//! assert!(!readable.runs_fused(&input, None, None));
+//! let (one, _) = fused.forward(input.clone(), None, None);
+//! let (other, _) = readable.forward(input, None, None);
+//! let difference: f32 = (one - other).abs().max().into_scalar();
+//! assert!(difference < 1e-6);
+//! ```
+//!
+//! A single `step`, and a `forward` that also gives the policies, are always readable.
+
 mod adaptive_cell;
 mod adaptive_lstm;
 mod dropout;
-mod gates;
+mod execution;
 #[cfg(feature = "kernels")]
-mod kernel_shape;
+mod fused;
+mod gates;
 mod latent;
 mod lstm;
 mod lstm_cell;
@@ -52,6 +79,9 @@ mod state;
 pub use adaptive_cell::AdaptiveLstmCell;
 pub use adaptive_lstm::{AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmStep};
 pub use dropout::{AdaptiveLstmDropout, AdaptiveLstmMasks, LstmMasks, variational_mask};
+pub use execution::Execution;
+#[cfg(feature = "kernels")]
+pub use fused::{engine, set_threads};
 pub use latent::{PolicyLatent, PolicyModel, Summary};
 pub use lstm::{Lstm, LstmConfig};
 pub use lstm_cell::{LstmBiases, LstmCell, LstmCellConfig, RecurrentInitializer};

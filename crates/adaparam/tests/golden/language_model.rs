@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use adaparam::recurrent::AdaptiveLstm;
+use adaparam::recurrent::{AdaptiveLstm, Execution};
 use burn::module::Param;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor};
@@ -18,14 +18,19 @@ struct LanguageModel {
 
 /// Checks training steps on one batch with carried state: logits, loss, gradients and their norm, final states, and
 /// all parameters after each step of clipped Adam.
-pub(crate) fn check(archive: &Archive, verdict: &mut Verdict, device: &Device) {
+pub(crate) fn check(
+    archive: &Archive,
+    execution: Execution,
+    verdict: &mut Verdict,
+    device: &Device,
+) {
     let tokens = archive.ints::<2>("in.tokens", device);
     let targets = archive.ints::<1>("in.targets", device);
     let [_, batch_size] = tokens.dims();
     let mut model = LanguageModel {
         embedding: Param::from_tensor(archive.tensor("param.encoder.weight", device)),
         decoder_bias: Param::from_tensor(archive.tensor("param.decoder.bias", device)),
-        lstm: released::load(archive, "rnns.", device),
+        lstm: released::load(archive, "rnns.", execution, device),
     };
     let mut adam = Adam::of(archive);
     let mut state = model.lstm.zero_state(batch_size, device);
@@ -35,6 +40,10 @@ pub(crate) fn check(archive: &Archive, verdict: &mut Verdict, device: &Device) {
         let at = |name: &str| format!("step{step}.{name}");
 
         let input = model.embed(tokens.clone());
+        assert_eq!(
+            model.lstm.runs_fused(&input, Some(&state), None),
+            released::expects_fused(archive, execution)
+        );
         let (output, after) = model.lstm.forward(input, Some(state), None);
         let logits = model.decode(output);
         let loss = mean_cross_entropy(logits.clone(), targets.clone());

@@ -8,18 +8,25 @@ mod verdict;
 
 use std::path::PathBuf;
 
+use adaparam::recurrent::Execution;
 use archive::Archive;
 pub(crate) use archive::FloatKind;
 use burn::tensor::Device;
 pub(crate) use verdict::Tolerance;
 use verdict::Verdict;
 
-/// Checks every file of `kind` in the folder that `ADAPARAM_VECTORS` names, or in `tests/vectors`.
+/// Checks every file of `kind` in the folder that `ADAPARAM_VECTORS` names, or in `tests/vectors`, with windows computed
+/// as `execution` says.
 ///
 /// # Panics
 ///
 /// Panics with every number that differs, or if there is nothing to check.
-pub(crate) fn check_all_files(kind: FloatKind, tolerance: Tolerance, device: &Device) {
+pub(crate) fn check_all_files(
+    kind: FloatKind,
+    execution: Execution,
+    tolerance: Tolerance,
+    device: &Device,
+) {
     let other_folder = std::env::var_os("ADAPARAM_VECTORS").map(PathBuf::from);
     let own_folder = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
     let folder = other_folder.clone().unwrap_or_else(own_folder);
@@ -48,9 +55,9 @@ pub(crate) fn check_all_files(kind: FloatKind, tolerance: Tolerance, device: &De
         checked += 1;
         verdict.enter_file(&path);
         if archive.has("in.targets") {
-            language_model::check(&archive, &mut verdict, device);
+            language_model::check(&archive, execution, &mut verdict, device);
         } else {
-            sequence::check(&archive, &mut verdict, device);
+            sequence::check(&archive, execution, &mut verdict, device);
         }
     }
     // Another folder may hold files of one kind only; the other kind has its own test program.

@@ -1,11 +1,11 @@
 use adaparam::recurrent::{
-    AdaptiveLstm, AdaptiveLstmCell, AdaptiveLstmConfig, AdaptiveLstmState, PolicyLatent,
+    AdaptiveLstm, AdaptiveLstmCell, AdaptiveLstmConfig, AdaptiveLstmState, Execution, PolicyLatent,
     PolicyLayout,
 };
 use burn::module::Param;
 use burn::tensor::{Device, Gradients, Tensor};
 
-use super::archive::{Archive, Numbers};
+use super::archive::{Archive, FloatKind, Numbers};
 
 /// A parameter under the name that it has in the released code, which stores matrices `[out, in]`.
 pub(crate) enum Named<'a> {
@@ -89,7 +89,12 @@ fn layer_parameters<'a>(cell: &'a mut AdaptiveLstmCell, prefix: &str, l: usize) 
 }
 
 /// A stack of the sizes and with the parameters of a file.
-pub(crate) fn load(archive: &Archive, prefix: &str, device: &Device) -> AdaptiveLstm {
+pub(crate) fn load(
+    archive: &Archive,
+    prefix: &str,
+    execution: Execution,
+    device: &Device,
+) -> AdaptiveLstm {
     let at = |name: &str| archive.get(&format!("param.{prefix}{name}"));
     let n_layers = archive.count(&format!("param.{prefix}alstm_layers."), 0, ".weight_ih");
     let d_input = at("alstm_layers.0.weight_ih").shape[1];
@@ -106,12 +111,20 @@ pub(crate) fn load(archive: &Archive, prefix: &str, device: &Device) -> Adaptive
         .with_n_layers(n_layers)
         .with_bias(archive.has(&format!("param.{prefix}alstm_layers.0.bias")))
         .with_layout(layout)
+        .with_execution(execution)
         .init(device);
     for mut parameter in parameters(&mut lstm, prefix) {
         let golden = archive.get(&format!("param.{}", parameter.name()));
         parameter.set(golden, device);
     }
     lstm
+}
+
+/// Whether windows of a file are to be one fused operation: those in f32, unless the readable version is asked for.
+pub(crate) fn expects_fused(archive: &Archive, execution: Execution) -> bool {
+    cfg!(feature = "kernels")
+        && execution == Execution::Fused
+        && archive.float_kind == FloatKind::F32
 }
 
 /// The files' name of a tensor of the state: `layers.0.latent.hidden` is their `latent.l0.h`.

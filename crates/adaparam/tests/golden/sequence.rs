@@ -1,4 +1,4 @@
-use adaparam::recurrent::AdaptiveLstmMasks;
+use adaparam::recurrent::{AdaptiveLstmMasks, Execution};
 use burn::tensor::{Device, Tensor};
 
 use super::archive::Archive;
@@ -7,8 +7,13 @@ use super::verdict::Verdict;
 
 /// Checks a stack over one sequence: outputs, final states, policies, and the gradient of `sum(output * R)` for
 /// every parameter, the input and the initial states.
-pub(crate) fn check(archive: &Archive, verdict: &mut Verdict, device: &Device) {
-    let mut lstm = released::load(archive, "", device);
+pub(crate) fn check(
+    archive: &Archive,
+    execution: Execution,
+    verdict: &mut Verdict,
+    device: &Device,
+) {
+    let mut lstm = released::load(archive, "", execution, device);
     let input = archive.tensor::<3>("in.x", device).require_grad();
     let [length, batch_size, _] = input.dims();
     let start = lstm.zero_state(batch_size, device).map_named(|path, _| {
@@ -21,7 +26,12 @@ pub(crate) fn check(archive: &Archive, verdict: &mut Verdict, device: &Device) {
         hidden: read_masks(archive, "main", n_layers, device),
     });
 
-    let (output, end, policies) =
+    assert_eq!(
+        lstm.runs_fused(&input, Some(&start), masks.as_ref()),
+        released::expects_fused(archive, execution)
+    );
+    let (output, end) = lstm.forward(input.clone(), Some(start.clone()), masks.as_ref());
+    let (_, _, policies) =
         lstm.forward_with_policies(input.clone(), Some(start.clone()), masks.as_ref());
     let loss = (output.clone() * archive.tensor("in.R", device)).sum();
 

@@ -1,0 +1,23 @@
+use burn::serde::{Deserialize, Serialize};
+
+/// How a recurrent stack computes a window.
+///
+/// Both ways give the same numbers and gradients up to rounding; the readable one is the specification of the other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "burn::serde", rename_all = "snake_case")]
+pub enum Execution {
+    /// As one operation with hand-written gradients, wherever that is possible, and as [`Readable`](Self::Readable)
+    /// everywhere else. It is possible if
+    ///
+    /// - the crate is built with its feature `kernels`, which is a default,
+    /// - all tensors are `f32` on Burn's CPU backend `Flex`, with or without autodiff,
+    /// - no dropout mask has a gradient,
+    /// - the gates share the adaptations of their inputs, if these are adapted, and no [`Lstm`](super::Lstm) layer
+    ///   has two biases.
+    ///
+    /// A stack keeps the buffers of one window for the next; its clones share them.
+    #[default]
+    Fused,
+    /// Step by step, with Burn's tensor operations.
+    Readable,
+}

@@ -1,0 +1,185 @@
+use burn::backend::autodiff::checkpoint::strategy::{BalancedCheckpointing, NoCheckpointing};
+use burn::backend::autodiff::ops::NodeGuard;
+use burn::backend::flex::FlexTensor;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Flex};
+use burn::module::Param;
+use burn::tensor::{DType, Tensor};
+
+/// What a window is computed from. Every tensor is `f32` and lies by rows without gaps.
+#[derive(Debug)]
+pub(crate) struct Arguments<S> {
+    pub(super) stack: S,
+    pub(super) steps: usize,
+    pub(super) batch: usize,
+    /// `[T, B, I]`.
+    pub(super) x: FlexTensor,
+    pub(super) parameters: Vec<FlexTensor>,
+    /// The initial state.
+    pub(super) state: Vec<FlexTensor>,
+    pub(super) masks: Vec<Option<FlexTensor>>,
+}
+
+/// The numbers of a tensor of [`Arguments`].
+pub(super) fn slice(tensor: &FlexTensor) -> &[f32] {
+    tensor
+        .as_slice()
+        .expect("arguments are f32 and lie without gaps")
+}
+
+/// Whether a parameter has this shape. Does not draw its numbers, if that has not happened yet.
+pub(super) fn has_shape<const D: usize>(parameter: &Param<Tensor<D>>, dims: [usize; D]) -> bool {
+    parameter.lazy_shape().dims() == dims
+}
+
+/// The most tensors that an operation can depend on.
+pub(super) const MOST_PARENTS: usize = 1024;
+
+/// The backend of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Context {
+    /// Without autodiff.
+    Plain,
+    /// With autodiff that keeps all activations.
+    Autodiff,
+    /// With autodiff that computes cheap activations again.
+    Checkpointing,
+}
+
+/// A window that can be computed by kernels.
+pub(crate) struct Call<S> {
+    pub(super) arguments: Arguments<S>,
+    pub(super) context: Context,
+    /// The places in the graph of input, parameters and state, in this order; none for a tensor without autodiff.
+    pub(super) parents: Vec<Option<NodeGuard>>,
+}
+
+impl<S> Call<S> {
+    /// Starts with the input; none if kernels cannot compute it.
+    pub(super) fn new(stack: S, input: &Tensor<3>, d_input: usize) -> Option<Self> {
+        let [steps, batch, width] = input.dims();
+        if steps == 0 || batch == 0 || width != d_input {
+            return None;
+        }
+        let located = Located::of(input.clone())?;
+        Some(Self {
+            context: located.context,
+            arguments: Arguments {
+                stack,
+                steps,
+                batch,
+                x: located.values,
+                parameters: Vec::new(),
+                state: Vec::new(),
+                masks: Vec::new(),
+            },
+            parents: vec![located.node],
+        })
+    }
+
+    /// Adds a parameter; none if kernels cannot read it. Parameters come before the state.
+    pub(super) fn parameter<const D: usize>(&mut self, tensor: Tensor<D>) -> Option<()> {
+        let values = self.parent(tensor)?;
+        self.arguments.parameters.push(values);
+        Some(())
+    }
+
+    /// Adds a tensor `[B, width]` of the initial state; none if it is another or kernels cannot read it.
+    pub(super) fn state(&mut self, tensor: &Tensor<2>, width: usize) -> Option<()> {
+        if tensor.dims() != [self.arguments.batch, width] {
+            return None;
+        }
+        let values = self.parent(tensor.clone())?;
+        self.arguments.state.push(values);
+        Some(())
+    }
+
+    /// Adds a mask `[B, width]`, if any; none if it is another, has a gradient, or kernels cannot read it.
+    pub(super) fn mask(&mut self, mask: Option<&Tensor<2>>, width: usize) -> Option<()> {
+        let values = match mask {
+            None => None,
+            Some(mask) => {
+                let located = Located::of(mask.clone())?;
+                let fits = mask.dims() == [self.arguments.batch, width];
+                if !fits || located.has_gradient {
+                    return None;
+                }
+                self.enter(located.context)?;
+                Some(located.values)
+            }
+        };
+        self.arguments.masks.push(values);
+        Some(())
+    }
+
+    fn parent<const D: usize>(&mut self, tensor: Tensor<D>) -> Option<FlexTensor> {
+        let located = Located::of(tensor)?;
+        self.enter(located.context)?;
+        self.parents.push(located.node);
+        (self.parents.len() <= MOST_PARENTS).then_some(located.values)
+    }
+
+    /// A tensor without autodiff is a constant to an operation with it; two kinds of autodiff do not mix.
+    fn enter(&mut self, context: Context) -> Option<()> {
+        match (self.context, context) {
+            (_, Context::Plain) => Some(()),
+            (Context::Plain, _) => {
+                self.context = context;
+                Some(())
+            }
+            (before, now) => (before == now).then_some(()),
+        }
+    }
+}
+
+/// A tensor on the CPU, taken apart.
+struct Located {
+    context: Context,
+    values: FlexTensor,
+    node: Option<NodeGuard>,
+    has_gradient: bool,
+}
+
+impl Located {
+    /// None for a tensor of another backend or of another type than `f32`.
+    fn of<const D: usize>(tensor: Tensor<D>) -> Option<Self> {
+        if tensor.dtype() != DType::F32 {
+            return None;
+        }
+        if let Ok(values) = tensor.clone().try_into_primitive::<Flex>() {
+            return Some(Self {
+                context: Context::Plain,
+                values: without_gaps(values),
+                node: None,
+                has_gradient: false,
+            });
+        }
+        if let Ok(tensor) = tensor
+            .clone()
+            .try_into_primitive::<Autodiff<Flex, NoCheckpointing>>()
+        {
+            return Some(Self::in_graph(Context::Autodiff, tensor));
+        }
+        let tensor = tensor.try_into_primitive::<Autodiff<Flex, BalancedCheckpointing>>();
+        Some(Self::in_graph(Context::Checkpointing, tensor.ok()?))
+    }
+
+    fn in_graph(context: Context, tensor: FloatTensor<Autodiff<Flex>>) -> Self {
+        let has_gradient = tensor.is_tracked();
+        let (values, node) = tensor.into_parts();
+        Self {
+            context,
+            values: without_gaps(values),
+            node: Some(node),
+            has_gradient,
+        }
+    }
+}
+
+fn without_gaps(tensor: FlexTensor) -> FlexTensor {
+    if tensor.as_slice::<f32>().is_some() {
+        tensor
+    } else {
+        tensor.to_contiguous()
+    }
+}

@@ -1,0 +1,111 @@
+use std::sync::{Arc, Weak};
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::Bytes;
+
+use super::arguments::slice;
+
+/// Weights as the kernels read them. They are packed anew only if they have changed: where one word follows the other, packing
+/// would take longer than all the rest.
+#[derive(Default)]
+pub(crate) struct Packing<P> {
+    packed: P,
+    packed_from: Vec<Numbers>,
+}
+
+impl<P> Packing<P> {
+    /// The packed `weights`, for which `pack` is called unless they are those of the last call.
+    pub(super) fn of(&mut self, weights: &[FlexTensor], pack: impl FnOnce(&mut P)) -> &P {
+        let numbers: Vec<Numbers> = weights.iter().map(Numbers::of).collect();
+        if self.packed_from != numbers {
+            // Should packing panic, what it leaves behind is nobody's.
+            self.packed_from.clear();
+            pack(&mut self.packed);
+            self.packed_from = numbers;
+        }
+        &self.packed
+    }
+}
+
+/// Which numbers a tensor holds, without keeping them.
+///
+/// Numbers that compare equal have not changed in between. The weak reference keeps their storage from being given to
+/// others, and from being written to: writing needs an `Arc` without other references, weak ones included, or moves the
+/// numbers to a new one.
+struct Numbers {
+    storage: Weak<Bytes>,
+    /// Where they start in memory.
+    address: usize,
+    len: usize,
+}
+
+impl Numbers {
+    fn of(tensor: &FlexTensor) -> Self {
+        let numbers = slice(tensor);
+        Self {
+            storage: Arc::downgrade(&tensor.data_arc()),
+            address: numbers.as_ptr().addr(),
+            len: numbers.len(),
+        }
+    }
+}
+
+impl PartialEq for Numbers {
+    fn eq(&self, other: &Self) -> bool {
+        self.storage.ptr_eq(&other.storage)
+            && (self.address, self.len) == (other.address, other.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::TensorData;
+
+    use super::*;
+
+    /// How often these weights had to be packed.
+    fn count(packing: &mut Packing<usize>, weights: &[FlexTensor]) -> usize {
+        *packing.of(weights, |packed| *packed += 1)
+    }
+
+    fn weights() -> [FlexTensor; 2] {
+        let tensor = |values: [f32; 2]| FlexTensor::from_data(TensorData::from(values));
+        [tensor([1.0, 2.0]), tensor([3.0, 4.0])]
+    }
+
+    #[test]
+    fn weights_are_packed_once_as_long_as_they_stay() {
+        let mut packing = Packing::default();
+        let weights = weights();
+        assert_eq!(count(&mut packing, &weights), 1);
+        assert_eq!(count(&mut packing, &weights.clone()), 1);
+    }
+
+    #[test]
+    fn weights_that_change_where_they_lie_are_packed_again() {
+        let mut packing = Packing::default();
+        let mut weights = weights();
+        assert_eq!(count(&mut packing, &weights), 1);
+        let before = slice(&weights[1]).as_ptr();
+        weights[1].storage_mut::<f32>()[0] = 5.0;
+        assert_eq!(slice(&weights[1]).as_ptr(), before);
+        assert_eq!(count(&mut packing, &weights), 2);
+    }
+
+    #[test]
+    fn other_weights_are_packed_even_if_they_take_the_place_of_the_old_ones() {
+        let mut packing = Packing::default();
+        for times in 1..=5 {
+            assert_eq!(count(&mut packing, &weights()), times);
+        }
+    }
+
+    #[test]
+    fn a_part_of_the_same_storage_is_another_weight() {
+        let mut packing = Packing::default();
+        let [whole, _] = weights();
+        let parts = [0, 1].map(|start| whole.narrow(0, start, 1));
+        assert_eq!(count(&mut packing, &parts[..1]), 1);
+        assert_eq!(count(&mut packing, &parts[1..]), 2);
+    }
+}
