@@ -12,8 +12,8 @@ const K_BLOCK: usize = 2048;
 /// Bytes of a packed block that stays in the second cache level of a core while the other operand passes over it.
 const BLOCK_BYTES: usize = 768 << 10;
 
-/// How many numbers ahead of its use a matrix is requested while it is packed.
-const AHEAD: usize = 512;
+/// How many rows ahead of its use a matrix is requested while it is packed.
+const AHEAD: usize = 32;
 
 /// Packed operands of [`transposed_product`], kept between calls.
 #[derive(Default)]
@@ -128,7 +128,7 @@ impl Product<'_> {
         engine.pool().run(shared_strips, |strip, _| {
             // SAFETY: each task packs its own strip.
             let to = unsafe { parts.get(strip * shared_len..(strip + 1) * shared_len) };
-            pack_strips(
+            pack_strip(
                 self.path,
                 shared,
                 k,
@@ -157,15 +157,18 @@ impl Product<'_> {
                 };
                 let first = task * per_task;
                 let strips = per_task.min(own_strips - first);
-                pack_strips(
-                    self.path,
-                    own,
-                    k,
-                    first * own_width,
-                    own_width,
-                    share_a,
-                    &mut block[..strips * own_len],
-                );
+                for strip in 0..strips {
+                    let to = &mut block[strip * own_len..(strip + 1) * own_len];
+                    pack_strip(
+                        self.path,
+                        own,
+                        k,
+                        (first + strip) * own_width,
+                        own_width,
+                        share_a,
+                        to,
+                    );
+                }
                 for one in 0..shared_strips {
                     let one_packed = &packed[one * shared_len..(one + 1) * shared_len];
                     for strip in 0..strips {
@@ -209,10 +212,9 @@ impl Product<'_> {
     }
 }
 
-/// Packs strips of `width` columns from column `first` on, as many as `to` holds; inside a strip, rows lie one after the other. The
-/// strip of a left operand is only as wide as columns are left, that of a right operand is filled up with zeros; both follow from
-/// what a tile reads.
-fn pack_strips(
+/// Packs `width` columns from `first` on side by side. The strip of a left operand is only as wide as columns are left, that of a
+/// right operand is filled up with zeros; both follow from what a tile reads.
+fn pack_strip(
     path: Path,
     matrix: Matrix<'_>,
     k: usize,
@@ -221,53 +223,40 @@ fn pack_strips(
     right: bool,
     to: &mut [f32],
 ) {
-    let strips = to.len() / (k * width).max(1);
-    let columns = (strips * width).min(matrix.columns - first);
-    path.run(PackStrips {
+    let count = width.min(matrix.columns - first);
+    let packed = if right { width } else { count };
+    let from = Reads::new(matrix.data, first, matrix.stride, k, count);
+    let to = Parts::new(&mut to[..k * packed]);
+    path.run(PackStrip {
         rows: k,
-        columns,
-        width,
-        right,
-        from: Reads::new(matrix.data, first, matrix.stride, k, columns),
-        to,
+        count,
+        from,
+        to: Writes::new(&to, 0, packed, k, packed),
+        packed,
     });
 }
 
-/// Goes through all strips row by row, so that a line of the matrix is read once although it belongs to two strips.
-struct PackStrips<'a> {
+/// Copies `count` columns and fills up with zeros to `packed`.
+struct PackStrip {
     rows: usize,
-    columns: usize,
-    width: usize,
-    right: bool,
+    count: usize,
     from: Reads,
-    to: &'a mut [f32],
+    to: Writes,
+    packed: usize,
 }
 
-impl Kernel for PackStrips<'_> {
+impl Kernel for PackStrip {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let ahead = (AHEAD / self.columns.max(1)).max(1);
-        let to = Parts::new(self.to);
         for row in 0..self.rows {
-            for (strip, first) in (0..self.columns).step_by(self.width).enumerate() {
-                let count = self.width.min(self.columns - first);
-                let packed = if self.right { self.width } else { count };
-                let to = Writes::new(
-                    &to,
-                    strip * self.rows * self.width + row * packed,
-                    packed,
-                    1,
-                    packed,
-                );
-                for (v, n) in vectors(simd, packed) {
-                    let from = self.from.at(row, first + v);
-                    // Rows are too far apart for the processor to see the pattern by itself.
-                    simd.prefetch(self.from.at(row + ahead, first + v));
-                    let present = count.saturating_sub(v).min(n);
-                    // SAFETY: the rows have that many columns, and the strips belong to the caller.
-                    unsafe { store(simd, to.at(0, v), load(simd, from, present), n) };
-                }
+            for (v, n) in vectors(simd, self.packed) {
+                let from = self.from.at(row, v);
+                // Rows are too far apart for the processor to see the pattern by itself.
+                simd.prefetch(self.from.at(row + AHEAD, v));
+                let present = self.count.saturating_sub(v).min(n);
+                // SAFETY: the rows have that many columns, and the strip belongs to the caller.
+                unsafe { store(simd, self.to.at(row, v), load(simd, from, present), n) };
             }
         }
     }
