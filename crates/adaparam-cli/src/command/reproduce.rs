@@ -190,7 +190,7 @@ impl Reproduce {
                 config.check(10).with_context(|| self.place())?;
                 let (data, name) = match config.scale {
                     Scale::Quick => (digits::load().clone(), "digits"),
-                    Scale::Full => (self.mnist()?, "mnist"),
+                    Scale::Full | Scale::Medium | Scale::Small => (self.mnist()?, "mnist"),
                 };
                 Plan::Image(config, Box::new(data), name)
             }

@@ -14,7 +14,9 @@ pub(crate) fn image(
     result: &ExperimentResult,
 ) -> Page {
     let data = match config.scale {
-        Scale::Full => "MNIST: 60,000 training and 10,000 test images of 28×28 pixels",
+        Scale::Full | Scale::Medium | Scale::Small => {
+            "MNIST: 60,000 training and 10,000 test images of 28×28 pixels"
+        }
         Scale::Quick => {
             "The embedded 8×8 digits stand in for MNIST: 1,347 training and 450 test images, networks in \
              proportion, so the paper's numbers are given for orientation only"

@@ -5,6 +5,7 @@ pub mod checkpoint;
 mod config;
 mod data;
 mod evaluate;
+pub mod experiment;
 mod export;
 mod generate;
 mod keys;
