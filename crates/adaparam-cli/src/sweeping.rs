@@ -70,6 +70,11 @@ impl Sweeping {
             .unwrap_or_else(|| (cores() / self.jobs(scale)).max(1))
     }
 
+    /// Whether there is no time left.
+    pub(crate) fn is_out_of_time(&self) -> bool {
+        self.deadline.is_some_and(|end| Instant::now() >= end)
+    }
+
     /// The texts of some runs.
     pub(crate) fn corpora<'a>(
         &self,

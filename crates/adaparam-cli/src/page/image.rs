@@ -31,14 +31,14 @@ pub(crate) fn image(
     let section = Section::new("Handwritten digits")
         .with(Block::Paragraph(format!("{data}; pixels {pixels}.")))
         .with(Block::Table(table(config, result)))
-        .with(Block::Figures(vec![plate]))
-        .with(Block::Claims(claims(&result.claims)));
+        .with(Block::Figures(vec![plate]));
     Page {
         section,
         drawings: vec![Drawing {
             name: FILE.to_owned(),
             svg: figure.to_svg().standalone(),
         }],
+        claims: claims(&result.claims),
     }
 }
 

@@ -4,15 +4,19 @@
 //! sizes. At the others, the paper's own model (recurrent policy, hybrid summary, IO adaptation) has the size of the
 //! scale, and every other row the hidden state with which it has as many parameters.
 
+mod claims;
 mod equal_size;
 mod forecast;
 mod plan;
 mod rates;
+mod robustness;
 mod row;
 mod scale;
+mod summary;
 
 pub use forecast::{Forecast, MemoryForecast};
 pub use plan::PlanChoices;
+pub use robustness::RobustnessNumbers;
 pub use row::{ModelRow, PaperScore};
 
 use serde::{Deserialize, Serialize};
