@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use adaparam_train::language_model::experiment::PlanChoices;
+use adaparam_train::language_model::experiment::{Experiment, PlanChoices};
 use adaparam_train::sweep::{Collected, RunSpec, RunState, Sweep};
 use clap::{Args, Subcommand};
 
@@ -12,7 +12,7 @@ use crate::data_folder::data_folder;
 use crate::experiment_choice::{ExperimentChoice, ScaleChoice, budget};
 use crate::figure::number;
 use crate::interrupt;
-use crate::model_choice::assignment;
+use crate::model_choice::{absolute_paths, assignment};
 use crate::report::{Cell, Column, Row, Table};
 use crate::sweeping::{Sweeping, deadline, tally};
 
@@ -133,10 +133,9 @@ impl Plan {
             scale: self.scale.into(),
             seeds: self.seeds,
             draws: self.draws,
-            changes: absolute(self.changes)?,
+            changes: absolute_paths(self.changes)?,
         };
-        let experiment =
-            adaparam_train::language_model::experiment::Experiment::from(self.experiment);
+        let experiment = Experiment::from(self.experiment);
         let manifest = experiment.plan(&choices, &data_folder(self.data.as_deref())?)?;
         let sweep = Sweep::plan(self.out, manifest)?;
         let folder = sweep.path().display();
@@ -144,24 +143,6 @@ impl Plan {
         println!("start them with: adaparam sweep run {folder} --all");
         Ok(Verdict::Done)
     }
-}
-
-/// Changes whose paths hold wherever the runs are started.
-fn absolute(changes: Vec<(String, String)>) -> anyhow::Result<Vec<(String, String)>> {
-    let is_path = |key: &str| ["data.train", "data.valid", "data.test"].contains(&key);
-    changes
-        .into_iter()
-        .map(|(key, value)| {
-            let value = if is_path(&key) {
-                std::path::absolute(value.trim_matches('"'))?
-                    .display()
-                    .to_string()
-            } else {
-                value
-            };
-            Ok((key, value))
-        })
-        .collect()
 }
 
 impl Run {

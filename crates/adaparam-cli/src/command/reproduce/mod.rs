@@ -28,7 +28,7 @@ use super::Verdict;
 use crate::data_folder::data_folder;
 use crate::device::DeviceKind;
 use crate::experiment_choice::{ScaleChoice, budget};
-use crate::model_choice::assignment;
+use crate::model_choice::{absolute_paths, assignment};
 use crate::page::Page;
 use crate::sweeping::{Sweeping, deadline};
 use crate::{interrupt, provenance};
@@ -338,7 +338,7 @@ impl Reproduce {
             scale: self.scale(),
             seeds: self.seeds.unwrap_or(1),
             draws: self.draws.filter(|_| experiment == Experiment::Robustness),
-            changes: self.changes.clone(),
+            changes: absolute_paths(self.changes.clone())?,
         };
         let folder = data_folder(self.data.as_deref())?;
         let manifest = experiment.plan(&choices, &folder)?;

@@ -332,3 +332,188 @@ impl Judge<'_> {
         self.collected.manifest.experiment.name()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::language_model::Finished;
+    use crate::language_model::experiment::PlanChoices;
+    use crate::sweep::{CollectedRun, Ending, EpochScore, Progress, RunOutcome, RunState};
+
+    const UNIGRAM: f64 = 500.0;
+
+    /// A study in which each run has the perplexity that `score` gives it; infinite ones have diverged.
+    fn study(
+        experiment: Experiment,
+        scale: Scale,
+        score: impl Fn(&str, u64) -> Option<f64>,
+    ) -> Collected {
+        let choices = PlanChoices {
+            scale,
+            seeds: 1,
+            draws: (experiment == Experiment::Robustness).then_some(10),
+            changes: Vec::new(),
+        };
+        let manifest = experiment.plan(&choices, Path::new("")).unwrap();
+        let runs = manifest.runs.iter().map(|spec| CollectedRun {
+            progress: progress(score(&spec.row, spec.draw.unwrap_or(0))),
+            spec: spec.clone(),
+        });
+        Collected {
+            runs: runs.collect(),
+            manifest,
+        }
+    }
+
+    fn progress(score: Option<f64>) -> Progress {
+        let epoch = |epoch: u64, perplexity: f64| EpochScore {
+            epoch,
+            valid_loss: perplexity.ln(),
+            valid_perplexity: perplexity,
+        };
+        let ending = score.map(|score| match score {
+            score if score.is_finite() => Ending::Finished {
+                result: Finished {
+                    parameters: 1,
+                    epochs: 2,
+                    best_epoch: 2,
+                    checkpoint: String::new(),
+                    valid_perplexity: score,
+                    valid_words: 1,
+                    test_perplexity: score - 1.0,
+                    test_words: 1,
+                },
+            },
+            _ => Ending::Diverged {
+                message: String::new(),
+            },
+        });
+        Progress {
+            state: match &ending {
+                None => RunState::Waiting,
+                Some(Ending::Finished { .. }) => RunState::Finished,
+                Some(_) => RunState::Diverged,
+            },
+            epochs: match score {
+                Some(score) if score.is_finite() => vec![epoch(1, score + 9.0), epoch(2, score)],
+                _ => Vec::new(),
+            },
+            step: None,
+            outcome: ending.map(|ending| RunOutcome {
+                hash: String::new(),
+                ending,
+                unigram_perplexity: UNIGRAM,
+                seconds: 1.0,
+            }),
+        }
+    }
+
+    fn verdicts(collected: &Collected) -> Vec<Option<bool>> {
+        let claims = collected.summarise().claims;
+        claims.iter().map(|claim| claim.met).collect()
+    }
+
+    /// Table 4's validation perplexities.
+    fn table_4(row: &str) -> f64 {
+        match row {
+            "lstm" => 71.7,
+            "static-output" => 66.0,
+            "lstm-output" => 59.9,
+            "hybrid-output" => 59.7,
+            "static-io" => 61.6,
+            "lstm-io" => 59.0,
+            _ => 58.5,
+        }
+    }
+
+    #[test]
+    fn the_papers_own_numbers_meet_its_claims() {
+        let ablation = study(Experiment::Ablation, Scale::Small, |row, _| {
+            Some(table_4(row))
+        });
+        assert_eq!(verdicts(&ablation), [Some(true); 4]);
+        let ptb = study(Experiment::Ptb, Scale::Small, |row, _| {
+            Some(match row {
+                "lstm" => 71.7,
+                "static" => 60.2,
+                _ => 58.7,
+            })
+        });
+        assert_eq!(verdicts(&ptb), [Some(true), Some(true), None, None, None]);
+    }
+
+    #[test]
+    fn a_claim_that_does_not_hold_is_not_met() {
+        let worse = study(Experiment::Ablation, Scale::Small, |row, _| {
+            Some(if row == "hybrid-io" {
+                59.5
+            } else {
+                table_4(row)
+            })
+        });
+        assert_eq!(
+            verdicts(&worse),
+            [Some(true), Some(true), Some(false), Some(true)]
+        );
+        let diverged = study(Experiment::Ablation, Scale::Small, |row, _| {
+            Some(if row == "static-io" {
+                f64::INFINITY
+            } else {
+                table_4(row)
+            })
+        });
+        assert_eq!(verdicts(&diverged)[0], Some(false));
+    }
+
+    #[test]
+    fn quick_runs_and_missing_ones_judge_nothing() {
+        let quick = study(Experiment::Ablation, Scale::Quick, |row, _| {
+            Some(table_4(row))
+        });
+        assert_eq!(verdicts(&quick), [None; 4]);
+        let missing = study(Experiment::Ablation, Scale::Small, |row, _| {
+            (row != "hybrid-io").then(|| table_4(row))
+        });
+        assert_eq!(verdicts(&missing), [None, Some(true), None, None]);
+    }
+
+    #[test]
+    fn the_statements_of_the_robustness_study_are_counted() {
+        // Of ten LSTMs two diverge, one learns nothing, two more are no better than the worst aLSTM.
+        let lstm = [
+            f64::INFINITY,
+            f64::INFINITY,
+            UNIGRAM,
+            130.0,
+            120.0,
+            115.0,
+            112.0,
+            111.0,
+            110.0,
+            109.0,
+        ];
+        let collected = study(Experiment::Robustness, Scale::Small, |row, draw| {
+            Some(if row == "lstm" {
+                lstm[draw as usize]
+            } else {
+                111.0 + draw as f64
+            })
+        });
+        let numbers = RobustnessNumbers::of(&collected).unwrap();
+        let near = |found: f64, expected: f64| {
+            assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
+        };
+        near(numbers.lstm_failed, 0.3);
+        near(numbers.alstm_failed, 0.0);
+        near(numbers.lstm_worse_than_worst, 0.5);
+        near(numbers.alstm_90th, 119.1);
+        near(numbers.lstm_10th, 109.9);
+        // The last is met only within 5 %: 119.1 / 109.9 is 8 % above.
+        assert_eq!(
+            verdicts(&collected),
+            [Some(true), Some(true), Some(true), Some(false)]
+        );
+    }
+}
