@@ -51,36 +51,38 @@ fn assert_refused(folder: &Path, arguments: &[&str], words: &[&str]) {
     );
 }
 
+/// Everything, with networks so small that it takes seconds.
+const EVERYTHING_TINY: [&str; 24] = [
+    "reproduce",
+    "--quick",
+    "--steps",
+    "60",
+    "--seeds",
+    "1",
+    "--draws",
+    "2",
+    "--set",
+    "train.epochs=1",
+    "--set",
+    "train.batch=10",
+    "--set",
+    "train.test_batch=10",
+    "--set",
+    "data.train_words=2000",
+    "--set",
+    "model.embedding=8",
+    "--set",
+    "model.hidden=10",
+    "--set",
+    "model.latent=4",
+    "--out",
+    "out",
+];
+
 #[test]
 fn a_quick_run_of_everything_leaves_tables_figures_and_a_report() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = [
-        "reproduce",
-        "--quick",
-        "--steps",
-        "60",
-        "--seeds",
-        "2",
-        "--draws",
-        "2",
-        "--set",
-        "train.epochs=1",
-        "--set",
-        "train.batch=10",
-        "--set",
-        "train.test_batch=10",
-        "--set",
-        "data.train_words=2000",
-        "--set",
-        "model.embedding=8",
-        "--set",
-        "model.hidden=10",
-        "--set",
-        "model.latent=4",
-        "--out",
-        "out",
-    ];
-    let output = run(folder.path(), &arguments);
+    let output = run(folder.path(), &EVERYTHING_TINY);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(
@@ -109,7 +111,7 @@ fn a_quick_run_of_everything_leaves_tables_figures_and_a_report() {
         "ptb/manifest.json",
         "wikitext2/result.json",
         "ablation/results.sqlite",
-        "robustness/runs/alstm-seed-2-draw-001/outcome.json",
+        "robustness/runs/alstm-seed-1-draw-001/outcome.json",
     ] {
         assert!(out.join(name).exists(), "{name} is missing");
     }

@@ -42,7 +42,7 @@ enum Action {
     Run(Run),
     /// Say how far every run is
     Status(Status),
-    /// Bring everything there is so far into one SQLite file
+    /// Bring everything there is so far into one file, results.sqlite, to query
     Collect {
         /// The sweep's folder
         sweep: PathBuf,

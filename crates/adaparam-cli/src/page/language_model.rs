@@ -6,7 +6,7 @@ use adaparam_train::sweep::{Collected, CollectedRun};
 use super::{Drawing, Page, claims, count_cell, spread_cell};
 use crate::figure::{Axis, Colour, Figure, Line, Lines, Rule, Size, number};
 use crate::provenance::duration;
-use crate::report::{Block, Cell, Column, Plate, Row, Section, Table};
+use crate::report::{Block, Cell, Column, Plate, Row, Section, Table, Tone};
 
 /// Sections 4.3 to 4.5 of the paper: Tables 2, 3 and 4, and Figure 3.
 pub(crate) fn language_models(collected: &Collected, result: &ExperimentResult) -> Page {
@@ -56,7 +56,9 @@ pub(super) fn protocol(collected: &Collected) -> String {
     };
     let size = match manifest.scale {
         Scale::Full => "The paper's sizes",
-        _ => "All models have the same number of parameters within 1 %",
+        _ => {
+            "All models have the same number of parameters, as nearly as the size of a hidden state allows"
+        }
     };
     let cuts = match train.cut_after.as_slice() {
         [] => "without a cut of the learning rate".to_owned(),
@@ -118,15 +120,14 @@ pub(super) fn with_missing(section: Section, collected: &Collected) -> Section {
 }
 
 fn table(collected: &Collected, result: &ExperimentResult) -> Table {
-    let perplexity = |value: f64| format!("{value:.2}");
     let rows = result.rows.iter().map(|row| {
         let cells = Row::new(vec![
             row.model.clone().into(),
             count_cell(row.params),
             quoted(row, "paper_size"),
-            score(row, "valid_perplexity", perplexity),
+            score(result, row, "valid_perplexity"),
             quoted(row, "paper_valid_perplexity"),
-            score(row, "test_perplexity", perplexity),
+            score(result, row, "test_perplexity"),
             quoted(row, "paper_test_perplexity"),
             seeds(row),
         ]);
@@ -164,10 +165,17 @@ fn key(row: &ResultRow) -> &str {
     key.unwrap_or_default()
 }
 
-fn score(row: &ResultRow, metric: &str, format: impl Fn(f64) -> String) -> Cell {
-    match row.seeds {
-        0 => Cell::from("not run"),
-        _ => spread_cell(row, metric, format),
+/// A row's perplexity, set off if it is the lowest of all.
+fn score(result: &ExperimentResult, row: &ResultRow, metric: &str) -> Cell {
+    if row.seeds == 0 {
+        return Cell::from("not run");
+    }
+    let median = |row: &ResultRow| row.metrics.get(metric).and_then(serde_json::Value::as_f64);
+    let lowest = result.rows.iter().filter_map(median).reduce(f64::min);
+    let is_best = median(row).is_some() && median(row) == lowest;
+    Cell {
+        tone: if is_best { Tone::Best } else { Tone::Normal },
+        ..spread_cell(row, metric, |value| format!("{value:.2}"))
     }
 }
 
@@ -247,16 +255,15 @@ fn spreads(curves: &[Vec<f64>]) -> Vec<(f64, Spread)> {
         .collect()
 }
 
+/// In an ablation, a colour for each adaptation model, dashed where only outputs adapt.
 fn stroke(key: &str) -> (Colour, bool) {
     match key {
         "lstm" => (Colour::BASELINE, false),
-        "static" => (Colour::ADAPTIVE, true),
         "recurrent-14m" => (Colour::Grey, false),
-        "recurrent-24m" | "recurrent-32m" => (Colour::Purple, false),
+        "static" | "hybrid-output" => (Colour::ADAPTIVE, true),
         "static-output" => (Colour::Purple, true),
+        "static-io" | "recurrent-24m" | "recurrent-32m" => (Colour::Purple, false),
         "lstm-output" => (Colour::Orange, true),
-        "hybrid-output" => (Colour::ADAPTIVE, true),
-        "static-io" => (Colour::Purple, false),
         "lstm-io" => (Colour::Orange, false),
         _ => (Colour::ADAPTIVE, false),
     }

@@ -113,7 +113,7 @@ impl Collected {
             .filter(|run| !run.progress.state.is_ended())
     }
 
-    /// Writes the SQLite file into a folder, whole or not at all.
+    /// Writes the `SQLite` file into a folder, whole or not at all.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, TrainError> {
         let path = folder.join(RESULTS);
         let place = || path.display().to_string();
@@ -158,8 +158,8 @@ impl Collected {
                     spec.hash,
                     progress.state.name(),
                     run.message(),
-                    finished.map(|finished| finished.parameters as i64),
-                    progress.epochs.len() as i64,
+                    finished.map(|finished| finished.parameters.cast_signed()),
+                    progress.epochs.len().cast_signed(),
                     best.map(|best| best.epoch.cast_signed()),
                     best.map(|best| best.valid_loss),
                     valid_perplexity,

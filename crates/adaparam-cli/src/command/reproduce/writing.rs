@@ -1,5 +1,6 @@
 //! The files that `reproduce` leaves, and what it prints.
 
+use adaparam_train::language_model::experiment::Experiment;
 use adaparam_train::record::RunRecord;
 use adaparam_train::result::{ExperimentResult, Scale};
 use adaparam_train::run_folder::RunFolder;
@@ -47,7 +48,8 @@ impl Reproduce {
             .filter_map(|part| part.missing.clone())
             .chain(absent)
             .collect();
-        let mut lead = lead(self.scale()).to_owned();
+        let scale = told_scale(&results).unwrap_or_else(|| self.scale());
+        let mut lead = lead(scale).to_owned();
         if !missing.is_empty() {
             lead = format!("{lead} Not finished: {}.", missing.join("; "));
         }
@@ -64,7 +66,7 @@ impl Reproduce {
             provenance: told(&whole),
         };
         folder.write_json("record.json", &whole)?;
-        let combined = combine(self.what, self.scale(), results);
+        let combined = combine(self.what, scale, results);
         folder.write_json("result.json", &combined)?;
         folder.write("results.md", report.to_markdown())?;
         let page = folder.write("report.html", report.to_html())?;
@@ -88,6 +90,17 @@ impl Reproduce {
             Verdict::Done
         })
     }
+}
+
+/// The scale of the language models that are told of.
+fn told_scale(results: &[ExperimentResult]) -> Option<Scale> {
+    let names = Experiment::ALL.map(Experiment::name);
+    let of_language_models =
+        |result: &&ExperimentResult| names.contains(&result.experiment.as_str());
+    results
+        .iter()
+        .find(of_language_models)
+        .map(|result| result.scale)
 }
 
 fn lead(scale: Scale) -> &'static str {

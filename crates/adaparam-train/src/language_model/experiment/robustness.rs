@@ -1,6 +1,6 @@
 //! The three statements of the paper's section 4.6 as numbers.
 
-use crate::sweep::Collected;
+use crate::sweep::{Collected, CollectedRun};
 
 /// How two populations of random settings compare, by the best validation perplexity of each run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,7 +46,7 @@ impl RobustnessNumbers {
 fn failed(collected: &Collected, row: &str) -> Option<f64> {
     let verdicts: Vec<bool> = collected
         .runs_of(row)
-        .filter_map(|run| run.failed_to_converge())
+        .filter_map(CollectedRun::failed_to_converge)
         .collect();
     let failed = verdicts.iter().filter(|failed| **failed).count();
     (!verdicts.is_empty()).then(|| failed as f64 / verdicts.len() as f64)
