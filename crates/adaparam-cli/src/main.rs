@@ -1,6 +1,7 @@
 //! The `adaparam` command: flags, messages, progress and reports around the libraries that do the work.
 //!
-//! Exit codes: 0 done, 1 a claim of the paper was missed or training diverged, 2 an error, 130 interrupted.
+//! Exit codes: 0 done, 1 a claim of the paper was missed, training diverged or a sweep's run failed, 2 an error,
+//! 130 interrupted.
 
 // This is the one crate that speaks to people.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -8,6 +9,7 @@
 mod command;
 mod data_folder;
 mod device;
+mod experiment_choice;
 pub mod figure;
 mod interrupt;
 mod model_choice;
@@ -15,6 +17,7 @@ mod page;
 mod progress;
 mod provenance;
 pub mod report;
+mod sweeping;
 mod training;
 
 use std::process::ExitCode;
@@ -30,7 +33,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     match Cli::parse().run() {
         Ok(Verdict::Done) => ExitCode::SUCCESS,
-        Ok(Verdict::ClaimMissed | Verdict::Diverged) => ExitCode::from(1),
+        Ok(Verdict::ClaimMissed | Verdict::Diverged | Verdict::RunFailed) => ExitCode::from(1),
         Err(error) if matches!(error.downcast_ref(), Some(TrainError::Stopped)) => {
             eprintln!("interrupted: {error:#}");
             ExitCode::from(130)

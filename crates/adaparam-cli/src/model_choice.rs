@@ -42,3 +42,23 @@ pub(crate) fn with_changes(
     }
     Ok(config)
 }
+
+/// Changes whose paths hold wherever the runs are started.
+pub(crate) fn absolute_paths(
+    changes: Vec<(String, String)>,
+) -> anyhow::Result<Vec<(String, String)>> {
+    let is_path = |key: &str| ["data.train", "data.valid", "data.test"].contains(&key);
+    changes
+        .into_iter()
+        .map(|(key, value)| {
+            let value = if is_path(&key) {
+                std::path::absolute(value.trim_matches('"'))?
+                    .display()
+                    .to_string()
+            } else {
+                value
+            };
+            Ok((key, value))
+        })
+        .collect()
+}

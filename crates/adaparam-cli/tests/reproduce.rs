@@ -51,20 +51,38 @@ fn assert_refused(folder: &Path, arguments: &[&str], words: &[&str]) {
     );
 }
 
+/// Everything, with networks so small that it takes seconds.
+const EVERYTHING_TINY: [&str; 24] = [
+    "reproduce",
+    "--quick",
+    "--steps",
+    "60",
+    "--seeds",
+    "1",
+    "--draws",
+    "2",
+    "--set",
+    "train.epochs=1",
+    "--set",
+    "train.batch=10",
+    "--set",
+    "train.test_batch=10",
+    "--set",
+    "data.train_words=2000",
+    "--set",
+    "model.embedding=8",
+    "--set",
+    "model.hidden=10",
+    "--set",
+    "model.latent=4",
+    "--out",
+    "out",
+];
+
 #[test]
 fn a_quick_run_of_everything_leaves_tables_figures_and_a_report() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = [
-        "reproduce",
-        "--quick",
-        "--steps",
-        "60",
-        "--seeds",
-        "2",
-        "--out",
-        "out",
-    ];
-    let output = run(folder.path(), &arguments);
+    let output = run(folder.path(), &EVERYTHING_TINY);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(
@@ -86,6 +104,14 @@ fn a_quick_run_of_everything_leaves_tables_figures_and_a_report() {
         "tail/metrics.jsonl",
         "tail/result.json",
         "mnist/config.toml",
+        "figures/ptb-validation.svg",
+        "figures/wikitext2-validation.svg",
+        "figures/ablation-validation.svg",
+        "figures/robustness.svg",
+        "ptb/manifest.json",
+        "wikitext2/result.json",
+        "ablation/results.sqlite",
+        "robustness/runs/alstm-seed-1-draw-001/outcome.json",
     ] {
         assert!(out.join(name).exists(), "{name} is missing");
     }
@@ -138,6 +164,15 @@ fn a_quick_run_of_everything_leaves_tables_figures_and_a_report() {
     );
 
     let page = fs::read_to_string(out.join("report.html")).unwrap();
+    for heading in [
+        "Penn Treebank",
+        "WikiText-2",
+        "Ablation",
+        "Robustness",
+        "Claims of the paper",
+    ] {
+        assert!(page.contains(&format!("<h2>{heading}</h2>")), "{heading}");
+    }
     assert!(
         !page.contains("src=\"http") && !page.contains("href=\"http"),
         "the page is not self-contained"
@@ -309,6 +344,37 @@ fn bad_flags_and_values_are_refused() {
     refused(
         &["reproduce", "mnist", "--out", "out"],
         &["MNIST", "adaparam data fetch mnist", "--quick"],
+    );
+    refused(
+        &["reproduce", "ptb", "--out", "out"],
+        &["Penn Treebank", "adaparam data fetch", "--quick"],
+    );
+    refused(
+        &["reproduce", "ptb", "--budget", "soon", "--out", "out"],
+        &["--budget", "2h, 90m or 1h30m"],
+    );
+    refused(
+        &[
+            "reproduce",
+            "ptb",
+            "--quick",
+            "--draws",
+            "3",
+            "--out",
+            "out",
+        ],
+        &["--draws", "reproduce robustness"],
+    );
+    refused(
+        &[
+            "reproduce",
+            "tail",
+            "--set",
+            "train.epochs=1",
+            "--out",
+            "out",
+        ],
+        &["--set", "language models"],
     );
     refused(
         &["reproduce", "--config", "x.toml", "--out", "out"],

@@ -11,6 +11,7 @@
 //! | [`jobs`] | many independent runs on the cores of this machine |
 //! | [`result`] | rows, claims and spreads: what an experiment found |
 //! | [`run_folder`] | the folder that a run leaves behind |
+//! | [`sweep`] | many language models from one frozen list |
 //! | [`toml_file`] | reading configuration so that a misspelt key is an error with a suggestion |
 
 mod error;
@@ -24,6 +25,7 @@ pub mod optimiser;
 pub mod record;
 pub mod result;
 pub mod run_folder;
+pub mod sweep;
 pub mod tail;
 pub mod toml_file;
 

@@ -11,8 +11,27 @@ use serde_json::Value;
 pub enum Scale {
     /// As in the paper.
     Full,
+    /// Language models of a few million parameters: days on a few cores.
+    Medium,
+    /// Language models of about two million parameters: hours on two cores.
+    Small,
     /// Minutes, on embedded data: shows that everything works, judges nothing.
     Quick,
+}
+
+impl Scale {
+    /// Every scale, the largest first.
+    pub const ALL: [Self; 4] = [Self::Full, Self::Medium, Self::Small, Self::Quick];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Medium => "medium",
+            Self::Small => "small",
+            Self::Quick => "quick",
+        }
+    }
 }
 
 /// `result.json`.

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::TrainError;
+use crate::sweep::MANIFEST;
 
 /// Tells a folder of ours from anybody else's.
 const MARK: &str = "record.json";
@@ -35,7 +36,9 @@ impl RunFolder {
         fs::create_dir_all(&path).map_err(TrainError::file(&path, "cannot make this folder"))?;
         let mut entries =
             fs::read_dir(&path).map_err(TrainError::file(&path, "cannot read this folder"))?;
-        let ours = path.join(MARK).exists() || path.join(PARTS).exists();
+        let ours = [MARK, PARTS, MANIFEST]
+            .iter()
+            .any(|name| path.join(name).exists());
         if entries.next().is_some() && !ours {
             return Err(TrainError::Folder {
                 path,

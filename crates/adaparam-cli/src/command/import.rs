@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use adaparam_data::text::Corpus;
 use adaparam_train::language_model::{TensorFile, adopt, checkpoint};
 use adaparam_train::run_folder::RunFolder;
 use anyhow::bail;
@@ -51,8 +50,7 @@ impl Import {
             );
         }
         let file = TensorFile::read(&self.file)?;
-        let texts = config.data.read(&data_folder(self.data.as_deref())?)?;
-        let corpus = Corpus::new(&texts, config.data.min_count)?;
+        let corpus = config.data.corpus(&data_folder(self.data.as_deref())?)?;
         let (vocabulary, sum) = (corpus.vocabulary.clone(), corpus.checksum().to_string());
         let mut record = provenance::record("cpu", 1);
         record.data.insert("text".to_owned(), sum.clone());

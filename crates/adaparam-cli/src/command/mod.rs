@@ -9,6 +9,7 @@ mod import;
 mod reproduce;
 mod resume;
 mod show;
+mod sweep;
 mod train;
 
 use clap::{Parser, Subcommand};
@@ -27,7 +28,8 @@ Examples:
   adaparam data fetch mnist           download MNIST, checked by SHA-256
   adaparam reproduce mnist --seeds 3  Table 1 of the paper
 
-Exit codes: 0 done, 1 a claim of the paper was missed or training diverged, 2 an error, 130 interrupted."
+Exit codes: 0 done, 1 a claim of the paper was missed, training diverged or a sweep's run failed, 2 an error,
+130 interrupted."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -44,6 +46,8 @@ enum Command {
     Export(export::Export),
     Import(import::Import),
     Reproduce(reproduce::Reproduce),
+    #[command(name = "sweep")]
+    Sweeps(sweep::Sweeps),
     Data(data::Data),
     Bench(bench::Bench),
 }
@@ -57,6 +61,8 @@ pub(crate) enum Verdict {
     ClaimMissed,
     /// Training has run into numbers that are none.
     Diverged,
+    /// An error has ended a run of a sweep.
+    RunFailed,
 }
 
 impl Cli {
@@ -70,6 +76,7 @@ impl Cli {
             Command::Export(command) => command.run(),
             Command::Import(command) => command.run(),
             Command::Reproduce(command) => command.run(),
+            Command::Sweeps(command) => command.run(),
             Command::Data(command) => command.run(),
             Command::Bench(command) => command.run(),
         }

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use adaparam_data::text::Corpus;
 use adaparam_train::language_model::checkpoint;
 use adaparam_train::run_folder::RunFolder;
 use anyhow::bail;
@@ -46,8 +45,7 @@ impl Resume {
         report_damaged(&found.damaged);
         let mut snapshot = found.snapshot;
         let data = &snapshot.config.data;
-        let texts = data.read(&data_folder(self.data.as_deref())?)?;
-        let corpus = Corpus::new(&texts, data.min_count)?;
+        let corpus = data.corpus(&data_folder(self.data.as_deref())?)?;
         if corpus.checksum().to_string() != snapshot.corpus {
             bail!(
                 "{}: the text is not the one that this run was trained on, whose vocabulary has {} words (now {}): \

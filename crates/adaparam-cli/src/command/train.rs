@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use adaparam_data::text::Corpus;
 use adaparam_train::language_model::{
     DEFAULT_PRESET, LanguageModelConfig, Snapshot, TextSource, checkpoint,
 };
@@ -72,8 +71,7 @@ impl Train {
                 out.display()
             );
         }
-        let texts = config.data.read(&data_folder(self.data.as_deref())?)?;
-        let corpus = Corpus::new(&texts, config.data.min_count)?;
+        let corpus = config.data.corpus(&data_folder(self.data.as_deref())?)?;
         let folder = RunFolder::open(out)?;
         folder.drop_parts()?;
         let session = Session {

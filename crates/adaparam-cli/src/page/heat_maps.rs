@@ -38,5 +38,6 @@ pub(crate) fn heat_maps(matrices: &[AdaptedMatrix]) -> Page {
             name: name.to_owned(),
             svg: figure.to_svg().standalone(),
         }],
+        claims: Vec::new(),
     }
 }

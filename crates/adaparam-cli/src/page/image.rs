@@ -14,7 +14,9 @@ pub(crate) fn image(
     result: &ExperimentResult,
 ) -> Page {
     let data = match config.scale {
-        Scale::Full => "MNIST: 60,000 training and 10,000 test images of 28×28 pixels",
+        Scale::Full | Scale::Medium | Scale::Small => {
+            "MNIST: 60,000 training and 10,000 test images of 28×28 pixels"
+        }
         Scale::Quick => {
             "The embedded 8×8 digits stand in for MNIST: 1,347 training and 450 test images, networks in \
              proportion, so the paper's numbers are given for orientation only"
@@ -29,14 +31,14 @@ pub(crate) fn image(
     let section = Section::new("Handwritten digits")
         .with(Block::Paragraph(format!("{data}; pixels {pixels}.")))
         .with(Block::Table(table(config, result)))
-        .with(Block::Figures(vec![plate]))
-        .with(Block::Claims(claims(&result.claims)));
+        .with(Block::Figures(vec![plate]));
     Page {
         section,
         drawings: vec![Drawing {
             name: FILE.to_owned(),
             svg: figure.to_svg().standalone(),
         }],
+        claims: claims(&result.claims),
     }
 }
 

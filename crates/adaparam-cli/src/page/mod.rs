@@ -1,22 +1,39 @@
 //! What each experiment puts into a report: a section with its figures.
 
+mod claims;
 mod heat_maps;
 mod image;
+mod language_model;
+mod robustness;
 mod tail;
 
+pub(crate) use claims::all_claims;
 pub(crate) use heat_maps::heat_maps;
 pub(crate) use image::image;
+pub(crate) use language_model::language_models;
+pub(crate) use robustness::robustness;
 pub(crate) use tail::tail;
 
 use adaparam_train::result::{Claim, Row};
 
 use crate::figure::number;
-use crate::report::{self, Cell, Section};
+use crate::report::{self, Block, Cell, Section};
 
-/// A section of the report, and the drawings that go into files of their own.
+/// A section of the report, the drawings that go into files of their own, and the claims that it judges.
 pub(crate) struct Page {
     pub(crate) section: Section,
     pub(crate) drawings: Vec<Drawing>,
+    pub(crate) claims: Vec<report::Claim>,
+}
+
+impl Page {
+    /// The section with its claims at its end.
+    pub(crate) fn with_claims(self) -> Section {
+        match self.claims.as_slice() {
+            [] => self.section,
+            _ => self.section.with(Block::Claims(self.claims)),
+        }
+    }
 }
 
 /// A figure's file name and text.

@@ -53,10 +53,11 @@ pub(crate) fn tail(
         });
         section = section.with(Block::Figures(plates));
     }
-    section = section
-        .with(Block::Table(table(config, result)))
-        .with(Block::Claims(claims(&result.claims)));
-    Page { section, drawings }
+    Page {
+        section: section.with(Block::Table(table(config, result))),
+        drawings,
+        claims: claims(&result.claims),
+    }
 }
 
 fn table(config: &TailConfig, result: &ExperimentResult) -> Table {

@@ -6,4 +6,5 @@
 mod commands;
 mod pytorch;
 mod resume;
+mod sweep;
 mod tiny_run;

@@ -170,6 +170,16 @@ fn remove_old(run: &Path, newest: &Snapshot) {
     }
 }
 
+/// Removes every checkpoint of a run but the one of this name, once nothing goes on from them.
+pub fn keep_only(run: &Path, kept: &str) {
+    let names = names(run);
+    if names.iter().any(|name| name == kept) {
+        for name in names.iter().filter(|name| name.as_str() != kept) {
+            let _ = fs::remove_dir_all(run.join(FOLDER).join(name));
+        }
+    }
+}
+
 /// The names of a run's checkpoints, the oldest first.
 fn names(run: &Path) -> Vec<String> {
     let entries = fs::read_dir(run.join(FOLDER))

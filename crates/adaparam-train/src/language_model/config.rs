@@ -46,6 +46,9 @@ pub struct DataSpec {
     pub test_share: f64,
     /// Words that occur less often in the training text become `<unk>`.
     pub min_count: usize,
+    /// Train on so many words from the beginning of the training text; 0 for all. The vocabulary stays that of the
+    /// whole.
+    pub train_words: usize,
 }
 
 /// Where the text comes from.
@@ -163,6 +166,7 @@ impl Default for DataSpec {
             valid_share: 0.05,
             test_share: 0.05,
             min_count: 1,
+            train_words: 0,
         }
     }
 }

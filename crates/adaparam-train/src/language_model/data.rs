@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use adaparam_data::registry::Dataset;
-use adaparam_data::text::{Text, TextSplit, moby_dick};
+use adaparam_data::text::{Corpus, Text, TextSplit, moby_dick};
 
 use super::config::{DataSpec, TextSource};
 use crate::TrainError;
@@ -57,6 +57,15 @@ impl DataSpec {
         };
         Ok(texts)
     }
+
+    /// Reads the three texts as ids, as a model is trained on them.
+    pub fn corpus(&self, data_folder: &Path) -> Result<Corpus, TrainError> {
+        let mut corpus = Corpus::new(&self.read(data_folder)?, self.min_count)?;
+        if self.train_words > 0 {
+            corpus.train.truncate(self.train_words);
+        }
+        Ok(corpus)
+    }
 }
 
 fn read_set(set: Dataset, data_folder: &Path) -> Result<TextSplit, TrainError> {
@@ -76,6 +85,23 @@ mod tests {
             TextSource::MobyDick.vocabulary_size(),
             Some(vocabulary.len())
         );
+    }
+
+    #[test]
+    fn a_part_of_the_training_text_keeps_the_vocabulary_of_the_whole() {
+        let read = |train_words| {
+            let data = DataSpec {
+                set: TextSource::MobyDick,
+                train_words,
+                ..DataSpec::default()
+            };
+            data.corpus(Path::new("")).unwrap()
+        };
+        let (whole, part) = (read(0), read(1_000));
+        assert_eq!(part.train, whole.train[..1_000]);
+        assert_eq!(part.vocabulary, whole.vocabulary);
+        assert_eq!(part.valid, whole.valid);
+        assert_ne!(part.checksum(), whole.checksum());
     }
 
     #[test]

@@ -40,6 +40,10 @@ pub const KEYS: &[Key] = &[
         "data.min_count",
         "words that occur less often in the training text become <unk>",
     ),
+    key(
+        "data.train_words",
+        "train on so many words from the beginning of the training text, with the vocabulary of the whole; 0 for all",
+    ),
     key("model.kind", "lstm or adaptive-lstm"),
     key(
         "model.embedding",

@@ -6,6 +6,7 @@ mod compute;
 mod config;
 mod data;
 mod evaluate;
+pub mod experiment;
 mod export;
 mod generate;
 mod keys;

@@ -1,0 +1,172 @@
+//! The experiments with language models: a sweep each, sections 4.3 to 4.6.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use adaparam_train::language_model::experiment::{Experiment, Forecast, MemoryForecast};
+use adaparam_train::record::RunRecord;
+use adaparam_train::run_folder::RunFolder;
+use adaparam_train::sweep::{Collected, CollectedRun, Corpora, RunSpec, Sweep, words_per_second};
+
+use super::Finished;
+use crate::figure::number;
+use crate::page;
+use crate::provenance::duration;
+use crate::report::{Cell, Column, Row, Table};
+use crate::sweeping::{Sweeping, tally};
+
+/// Runs what has not ended of a sweep, and tells of everything that has.
+pub(super) fn run(
+    sweep: &Sweep,
+    corpora: &Corpora,
+    sweeping: &Sweeping,
+    record: &RunRecord,
+) -> anyhow::Result<Finished> {
+    let before = Collected::read(sweep);
+    let left: Vec<&RunSpec> = before.missing().map(|run| &run.spec).collect();
+    if !left.is_empty() && !sweeping.is_out_of_time() {
+        eprintln!("{}", forecast(sweep, &left, corpora, sweeping)?);
+        sweeping.run(sweep, &left, corpora)?;
+    }
+    let mut finished = tell(sweep, record)?;
+    let corpora = sweep.manifest().runs.iter().filter_map(|run| {
+        let corpus = corpora.of(&run.config.data)?;
+        Some((run.config.data.set.dataset()?.name(), corpus))
+    });
+    for (name, corpus) in corpora {
+        let sum = || corpus.checksum().to_string();
+        finished
+            .record
+            .data
+            .entry(name.to_owned())
+            .or_insert_with(sum);
+    }
+    Ok(finished)
+}
+
+/// Tells of everything that a sweep has found so far.
+pub(super) fn tell(sweep: &Sweep, record: &RunRecord) -> anyhow::Result<Finished> {
+    let collected = Collected::read(sweep);
+    let result = collected.summarise();
+    let folder = RunFolder::open(sweep.path())?;
+    let mut record = record.clone();
+    record.seeds = collected.runs.iter().map(|run| run.spec.seed).collect();
+    record.seeds.sort_unstable();
+    record.seeds.dedup();
+    collected.write(sweep.path())?;
+    folder.write_json("record.json", &record)?;
+    folder.write_json("result.json", &result)?;
+    let page = match collected.manifest.experiment {
+        Experiment::Robustness => page::robustness(&collected, &result),
+        _ => page::language_models(&collected, &result),
+    };
+    let missing: Vec<&CollectedRun> = collected.missing().collect();
+    let states = missing.iter().map(|run| run.progress.state);
+    let missing = (!missing.is_empty()).then(|| {
+        format!(
+            "{}: {} of {} runs ({})",
+            collected.manifest.experiment.name(),
+            missing.len(),
+            collected.runs.len(),
+            tally(states)
+        )
+    });
+    Ok(Finished {
+        page,
+        result: Some(result),
+        record,
+        missing,
+    })
+}
+
+/// Parameters, words, time by measured steps and memory of what is left.
+fn forecast(
+    sweep: &Sweep,
+    left: &[&RunSpec],
+    corpora: &Corpora,
+    sweeping: &Sweeping,
+) -> anyhow::Result<String> {
+    let manifest = sweep.manifest();
+    let (jobs, threads) = (
+        sweeping.jobs(manifest.scale),
+        sweeping.threads(manifest.scale),
+    );
+    let mut rows = Vec::new();
+    let (mut seconds, mut memory) = (0.0, 0);
+    for model in manifest.experiment.rows(manifest.scale) {
+        let runs = left.iter().filter(|run| run.row == model.key).count();
+        let Some(run) = left.iter().find(|run| run.row == model.key) else {
+            continue;
+        };
+        let corpus = corpora.of(&run.config.data).expect("every text was read");
+        let speed = words_per_second(&run.config, corpus, threads, &sweeping.stop)?;
+        if sweeping.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let Some(speed) = speed else { continue };
+        let words = corpus.train.len();
+        let each = Forecast::of(&run.config, words, corpus.valid.len(), speed);
+        let need = MemoryForecast::of(&run.config, corpus.vocabulary.len());
+        seconds += each.seconds * runs as f64;
+        memory = memory.max(need.total());
+        rows.push(Row::new(vec![
+            model.label.into(),
+            number::grouped(run.config.model.parameter_count(corpus.vocabulary.len()) as u64)
+                .into(),
+            runs.to_string().into(),
+            Cell::from(format!(
+                "{} × {}",
+                run.config.train.epochs,
+                number::grouped(words as u64)
+            )),
+            number::grouped(speed as u64).into(),
+            duration(each.seconds).into(),
+            megabytes(need.total()).into(),
+        ]));
+    }
+    let table = Table {
+        caption: format!(
+            "{} at scale {}: {} left, {jobs} at a time with {} each",
+            manifest.experiment.name(),
+            manifest.scale.name(),
+            number::count(left.len(), "run"),
+            number::count(threads, "thread"),
+        ),
+        columns: vec![
+            Column::text("Model"),
+            Column::number("Parameters"),
+            Column::number("Runs"),
+            Column::number("Epochs × words"),
+            Column::number("Words/s"),
+            Column::number("A run takes"),
+            Column::number("Memory"),
+        ],
+        rows,
+        notes: vec![
+            format!(
+                "About {} in all, by a few measured training steps of each model, less if runs at the same time do \
+                 not hinder each other.",
+                duration(seconds / jobs.min(left.len()) as f64)
+            ),
+            format!(
+                "Memory of a run is reckoned, not measured: weights, gradients and moments, and what a window keeps; \
+                 about {} for {jobs} at a time, beside the text.",
+                megabytes(memory * jobs)
+            ),
+        ],
+    };
+    Ok(table.to_terminal(110))
+}
+
+fn megabytes(bytes: usize) -> String {
+    format!("{} MB", number::grouped(bytes.div_ceil(1_000_000) as u64))
+}
+
+/// The sweep that a report without training is made from, if there is one.
+pub(super) fn existing(path: &Path) -> anyhow::Result<Option<Sweep>> {
+    if Sweep::is_in(path) {
+        Ok(Some(Sweep::open(path)?))
+    } else {
+        Ok(None)
+    }
+}

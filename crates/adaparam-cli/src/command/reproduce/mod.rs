@@ -1,0 +1,397 @@
+//! `adaparam reproduce`: the experiments of the paper, from data to report.
+
+mod feed_forward;
+mod language_model;
+mod writing;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use adaparam_data::images::ImageSplit;
+use adaparam_data::registry::Dataset;
+use adaparam_data::{digits, mnist};
+use adaparam_train::image::ImageConfig;
+use adaparam_train::language_model::experiment::{Experiment, PlanChoices};
+use adaparam_train::record::RunRecord;
+use adaparam_train::result::{ExperimentResult, Scale};
+use adaparam_train::run_folder::RunFolder;
+use adaparam_train::sweep::{Corpora, Manifest, Sweep};
+use adaparam_train::tail::TailConfig;
+use adaparam_train::{TrainError, toml_file};
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use serde::de::DeserializeOwned;
+
+use self::feed_forward::Session;
+use super::Verdict;
+use crate::data_folder::data_folder;
+use crate::device::DeviceKind;
+use crate::experiment_choice::{ScaleChoice, budget};
+use crate::model_choice::{absolute_paths, assignment};
+use crate::page::Page;
+use crate::sweeping::{Sweeping, deadline};
+use crate::{interrupt, provenance};
+
+/// Run the paper's experiments and write a report
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  adaparam reproduce --quick                everything, in minutes, on embedded data
+  adaparam reproduce tail --seeds 10        section 4.1 and Figure 2
+  adaparam reproduce mnist --data ~/data    section 4.2 and Table 1
+  adaparam reproduce ptb --scale small      Table 2 and Figure 3 with models of 2M parameters: hours on two cores
+  adaparam reproduce ablation --budget 2h   Table 4, as far as two hours go; again to go on
+  adaparam reproduce robustness --draws 40  Figure 4
+  adaparam reproduce tail --config my.toml  the same with your own models (begin with a run's config.toml)
+
+A run that is interrupted keeps what it has done: give the same command again to go on. The language models of an
+experiment are a sweep (adaparam sweep --help), whose folder is the one that --out names.
+Quick runs judge no claim of the paper.")]
+pub(crate) struct Reproduce {
+    /// What to reproduce
+    #[arg(value_enum, default_value_t = What::All)]
+    what: What,
+    /// Minutes instead of hours, on data inside the program
+    #[arg(long)]
+    quick: bool,
+    /// How large language models are
+    #[arg(long, value_enum, default_value_t = ScaleChoice::Small, conflicts_with = "quick")]
+    scale: ScaleChoice,
+    /// Runs per model [default: 5 for tail, 3 for mnist, 1 for language models; with --quick 3, 2 and 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: Option<u64>,
+    /// Draws of the dropout rates for robustness [default: 100, 50, 20 or 4, by scale]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    draws: Option<u64>,
+    /// Training steps of every run of tail and mnist, instead of the paper's
+    #[arg(long, value_name = "N")]
+    steps: Option<usize>,
+    /// Change a key of every language model's configuration (adaparam show --keys lists all)
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
+    changes: Vec<(String, String)>,
+    /// Stop within this time, report what there is and say what is missing: 2h, 90m, 1h30m
+    #[arg(long, value_name = "TIME", value_parser = budget)]
+    budget: Option<Duration>,
+    /// Train nothing: report what the sweeps in the folder have found so far
+    #[arg(long, conflicts_with_all = ["budget", "quick", "config"])]
+    report_only: bool,
+    /// Folder with data sets [default: as `adaparam data --help` says]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Folder for results [default: runs/all, runs/tail …, with the scale behind it for language models and quick runs]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// A configuration in place of the built-in one, for tail or mnist
+    #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
+    config: Option<PathBuf>,
+    /// Runs at a time [default: one per core; one for language models of medium and full scale]
+    #[arg(long, visible_alias = "threads", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Where tensors of tail and mnist are
+    #[arg(long, value_enum, default_value_t = DeviceKind::Cpu)]
+    device: DeviceKind,
+    /// Print the results as JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// What adaptation does to a matrix (Figure 1)
+    HeatMaps,
+    /// Extreme tail regression (section 4.1, Figure 2)
+    Tail,
+    /// Handwritten digits (section 4.2, Table 1)
+    Mnist,
+    /// Language models on the Penn Treebank (section 4.3, Table 2, Figure 3)
+    Ptb,
+    /// Language models on WikiText-2 (section 4.4, Table 3)
+    Wikitext2,
+    /// Each part of the adaptive LSTM by itself (section 4.5, Table 4)
+    Ablation,
+    /// Language models with random dropout rates (section 4.6, Figure 4)
+    Robustness,
+    /// All of them
+    All,
+}
+
+impl What {
+    fn name(self) -> &'static str {
+        match self {
+            Self::HeatMaps => "heat-maps",
+            Self::Tail => "tail",
+            Self::Mnist => "mnist",
+            Self::Ptb => Experiment::Ptb.name(),
+            Self::Wikitext2 => Experiment::WikiText2.name(),
+            Self::Ablation => Experiment::Ablation.name(),
+            Self::Robustness => Experiment::Robustness.name(),
+            Self::All => "all",
+        }
+    }
+
+    fn parts(self) -> Vec<Self> {
+        match self {
+            Self::All => vec![
+                Self::HeatMaps,
+                Self::Tail,
+                Self::Mnist,
+                Self::Ptb,
+                Self::Wikitext2,
+                Self::Ablation,
+                Self::Robustness,
+            ],
+            one => vec![one],
+        }
+    }
+
+    /// The experiment with language models, if it is one.
+    fn experiment(self) -> Option<Experiment> {
+        match self {
+            Self::Ptb => Some(Experiment::Ptb),
+            Self::Wikitext2 => Some(Experiment::WikiText2),
+            Self::Ablation => Some(Experiment::Ablation),
+            Self::Robustness => Some(Experiment::Robustness),
+            Self::HeatMaps | Self::Tail | Self::Mnist | Self::All => None,
+        }
+    }
+}
+
+/// A part that is ready to run: everything that could be wrong has been checked.
+enum Plan {
+    FeedForward(feed_forward::Plan),
+    Sweep(Box<Manifest>, Corpora),
+    /// Told of as it is, if it is there.
+    Told,
+}
+
+/// What an experiment leaves for the report.
+struct Finished {
+    page: Page,
+    result: Option<ExperimentResult>,
+    record: RunRecord,
+    /// What is not there yet.
+    missing: Option<String>,
+}
+
+impl Reproduce {
+    pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        self.check_flags()?;
+        let parts = self.what.parts();
+        let plans: Vec<Plan> = parts
+            .iter()
+            .map(|&what| self.plan(what))
+            .collect::<Result<_, _>>()?;
+        let folder = RunFolder::open(self.out_folder())?;
+        let own_folder = |what: What| match self.what {
+            What::All => folder.path().join(what.name()),
+            _ => folder.path().to_path_buf(),
+        };
+        // Before anything is run, so that a frozen plan is not found out about hours later.
+        for (&what, plan) in parts.iter().zip(&plans) {
+            if let Plan::Sweep(manifest, _) = plan {
+                Sweep::plan(own_folder(what), (**manifest).clone())?;
+            }
+        }
+        let threads = self
+            .jobs
+            .map_or_else(|| self.device.runs_at_a_time(), usize::from);
+        let session = Session {
+            device: self.device.device(),
+            threads,
+            stop: interrupt::stop_flag()?,
+            deadline: self.budget.map(deadline),
+            record: provenance::record(self.device.name(), threads),
+        };
+        let sweeping = Sweeping {
+            jobs: self.jobs.map(usize::from),
+            threads: None,
+            deadline: session.deadline,
+            data: self.data.clone(),
+            stop: session.stop.clone(),
+        };
+        let started = Instant::now();
+        let (mut finished, mut absent) = (Vec::new(), Vec::new());
+        for (&what, plan) in parts.iter().zip(&plans) {
+            let own_folder = own_folder(what);
+            let done = self.run_part(what, plan, &own_folder, &session, &sweeping);
+            match done {
+                Ok(Some(done)) => finished.push(done),
+                Ok(None) => absent.push(what.name().to_owned()),
+                Err(error) => {
+                    return Err(error.context(format!(
+                        "{}: finished parts are kept in {}; give the same command again to go on",
+                        what.name(),
+                        own_folder.display()
+                    )));
+                }
+            }
+        }
+        self.report(
+            &folder,
+            finished,
+            absent,
+            &session.record,
+            started.elapsed().as_secs_f64(),
+        )
+    }
+
+    /// Runs a part; nothing if there was no time for all of it, or if it is not there to tell of.
+    fn run_part(
+        &self,
+        what: What,
+        plan: &Plan,
+        folder: &Path,
+        session: &Session,
+        sweeping: &Sweeping,
+    ) -> anyhow::Result<Option<Finished>> {
+        match plan {
+            Plan::FeedForward(plan) => {
+                let done = session.run(plan, &RunFolder::open(folder)?);
+                let is_stopped = |error: &anyhow::Error| {
+                    matches!(error.downcast_ref(), Some(TrainError::Stopped))
+                };
+                match done {
+                    Err(error) if is_stopped(&error) && !session.stop.load(Ordering::Relaxed) => {
+                        Ok(None)
+                    }
+                    done => done.map(Some),
+                }
+            }
+            Plan::Told if what.experiment().is_none() => Ok(None),
+            Plan::Sweep(_, corpora) => {
+                let sweep = Sweep::open(folder)?;
+                language_model::run(&sweep, corpora, sweeping, &session.record).map(Some)
+            }
+            Plan::Told => match language_model::existing(folder)? {
+                Some(sweep) => language_model::tell(&sweep, &session.record).map(Some),
+                None if self.what == What::All => Ok(None),
+                None => bail!(
+                    "{}: holds no sweep to report on: leave out --report-only to make one",
+                    folder.display()
+                ),
+            },
+        }
+    }
+
+    fn check_flags(&self) -> anyhow::Result<()> {
+        if self.config.is_some() && !matches!(self.what, What::Tail | What::Mnist) {
+            bail!("--config: belongs to one experiment: say `reproduce tail` or `reproduce mnist`");
+        }
+        let has_language_models = self.what == What::All || self.what.experiment().is_some();
+        if !self.changes.is_empty() && !has_language_models {
+            bail!("--set: is for language models: change tail and mnist with --config");
+        }
+        if self.draws.is_some() && !matches!(self.what, What::Robustness | What::All) {
+            bail!("--draws: belongs to one experiment: say `reproduce robustness`");
+        }
+        if self.report_only && !has_language_models {
+            bail!("--report-only: is for language models, whose runs are kept");
+        }
+        Ok(())
+    }
+
+    /// How large language models are.
+    fn scale(&self) -> Scale {
+        if self.quick {
+            Scale::Quick
+        } else {
+            self.scale.into()
+        }
+    }
+
+    fn plan(&self, what: What) -> anyhow::Result<Plan> {
+        if self.report_only && what != What::HeatMaps {
+            return Ok(Plan::Told);
+        }
+        let plan = match what {
+            What::HeatMaps | What::All => feed_forward::Plan::HeatMaps,
+            What::Tail => {
+                let mut config = self.configured(TailConfig::quick, 3, TailConfig::full, 5)?;
+                config.train.steps = self.steps.unwrap_or(config.train.steps);
+                config.check().with_context(|| self.place())?;
+                feed_forward::Plan::Tail(config)
+            }
+            What::Mnist => {
+                let mut config: ImageConfig =
+                    self.configured(ImageConfig::quick, 2, ImageConfig::full, 3)?;
+                for model in &mut config.models {
+                    model.train.steps = self.steps.unwrap_or(model.train.steps);
+                }
+                config.check(10).with_context(|| self.place())?;
+                let (data, name) = match config.scale {
+                    Scale::Quick => (digits::load().clone(), "digits"),
+                    Scale::Full | Scale::Medium | Scale::Small => (self.mnist()?, "mnist"),
+                };
+                feed_forward::Plan::Image(config, Box::new(data), name)
+            }
+            What::Ptb | What::Wikitext2 | What::Ablation | What::Robustness => {
+                let experiment = what.experiment().expect("one with language models");
+                return self.plan_sweep(experiment);
+            }
+        };
+        Ok(Plan::FeedForward(plan))
+    }
+
+    fn plan_sweep(&self, experiment: Experiment) -> anyhow::Result<Plan> {
+        let choices = PlanChoices {
+            scale: self.scale(),
+            seeds: self.seeds.unwrap_or(1),
+            draws: self.draws.filter(|_| experiment == Experiment::Robustness),
+            changes: absolute_paths(self.changes.clone())?,
+        };
+        let folder = data_folder(self.data.as_deref())?;
+        let manifest = experiment.plan(&choices, &folder)?;
+        let corpora = Corpora::of_manifest(&manifest, &folder).with_context(|| {
+            format!(
+                "{} is needed here: fetch it with `adaparam data fetch`, name a folder that holds it with --data, or \
+                 use --quick",
+                experiment.heading()
+            )
+        })?;
+        Ok(Plan::Sweep(Box::new(manifest), corpora))
+    }
+
+    /// The built-in configuration, or the one in the file that was named.
+    fn configured<C: DeserializeOwned>(
+        &self,
+        quick: fn(u64) -> C,
+        quick_seeds: u64,
+        full: fn(u64) -> C,
+        full_seeds: u64,
+    ) -> anyhow::Result<C> {
+        Ok(match &self.config {
+            Some(path) => toml_file::read(path)?,
+            None if self.quick => quick(self.seeds.unwrap_or(quick_seeds)),
+            None => full(self.seeds.unwrap_or(full_seeds)),
+        })
+    }
+
+    /// Where a wrong value was given.
+    fn place(&self) -> String {
+        match (&self.config, self.steps) {
+            (Some(path), None) => path.display().to_string(),
+            (_, Some(_)) => "--steps".to_owned(),
+            _ => "built-in configuration".to_owned(),
+        }
+    }
+
+    fn mnist(&self) -> anyhow::Result<ImageSplit> {
+        let folder = Dataset::Mnist.folder(&data_folder(self.data.as_deref())?);
+        mnist::load(&folder).context(
+            "MNIST is needed here: fetch it with `adaparam data fetch mnist`, name a folder that holds it with \
+             --data, or use --quick",
+        )
+    }
+
+    fn out_folder(&self) -> PathBuf {
+        self.out.clone().unwrap_or_else(|| {
+            let name = self.what.name();
+            let has_scale = self.quick || self.what.experiment().is_some();
+            Path::new("runs").join(match self.scale() {
+                scale if has_scale => format!("{name}-{}", scale.name()),
+                _ => name.to_owned(),
+            })
+        })
+    }
+}

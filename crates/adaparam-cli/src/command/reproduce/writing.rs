@@ -1,0 +1,170 @@
+//! The files that `reproduce` leaves, and what it prints.
+
+use adaparam_train::language_model::experiment::Experiment;
+use adaparam_train::record::RunRecord;
+use adaparam_train::result::{ExperimentResult, Scale};
+use adaparam_train::run_folder::RunFolder;
+
+use super::{Finished, Reproduce, What};
+use crate::command::Verdict;
+use crate::page::{Page, all_claims};
+use crate::provenance;
+use crate::report::{Provenance, Report};
+
+impl Reproduce {
+    /// Writes the report of all parts, and says what is missing.
+    pub(super) fn report(
+        &self,
+        folder: &RunFolder,
+        finished: Vec<Finished>,
+        absent: Vec<String>,
+        record: &RunRecord,
+        seconds: f64,
+    ) -> anyhow::Result<Verdict> {
+        let mut whole = record.clone();
+        whole.seconds = seconds;
+        for part in &finished {
+            whole.seeds.extend(&part.record.seeds);
+            whole.data.extend(part.record.data.clone());
+        }
+        whole.seeds.sort_unstable();
+        whole.seeds.dedup();
+
+        let results: Vec<ExperimentResult> = finished
+            .iter()
+            .filter_map(|part| part.result.clone())
+            .collect();
+        let missed = results
+            .iter()
+            .flat_map(|result| &result.claims)
+            .any(|claim| claim.met == Some(false));
+        for part in &finished {
+            for drawing in &part.page.drawings {
+                folder.write(&drawing.name, &drawing.svg)?;
+            }
+        }
+        let missing: Vec<String> = finished
+            .iter()
+            .filter_map(|part| part.missing.clone())
+            .chain(absent)
+            .collect();
+        let scale = told_scale(&results).unwrap_or_else(|| self.scale());
+        let mut lead = lead(scale).to_owned();
+        if !missing.is_empty() {
+            lead = format!("{lead} Not finished: {}.", missing.join("; "));
+        }
+        let pages: Vec<Page> = finished.into_iter().map(|part| part.page).collect();
+        let claims = (self.what == What::All).then(|| all_claims(&pages));
+        let section = |page: Page| match self.what {
+            What::All => page.section,
+            _ => page.with_claims(),
+        };
+        let report = Report {
+            title: "Adaptive parameterization, reproduced".to_owned(),
+            lead,
+            sections: pages.into_iter().map(section).chain(claims).collect(),
+            provenance: told(&whole),
+        };
+        folder.write_json("record.json", &whole)?;
+        let combined = combine(self.what, scale, results);
+        folder.write_json("result.json", &combined)?;
+        folder.write("results.md", report.to_markdown())?;
+        let page = folder.write("report.html", report.to_html())?;
+        if missing.is_empty() {
+            folder.drop_parts()?;
+        }
+
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(&combined)?);
+        } else {
+            println!("{}", report.to_terminal(terminal_width()));
+            println!("report: {}", page.display());
+        }
+        if !missing.is_empty() {
+            eprintln!("not finished: {}", missing.join("; "));
+            eprintln!("give the same command again to go on");
+        }
+        Ok(if missed {
+            Verdict::ClaimMissed
+        } else {
+            Verdict::Done
+        })
+    }
+}
+
+/// The scale of the language models that are told of.
+fn told_scale(results: &[ExperimentResult]) -> Option<Scale> {
+    let names = Experiment::ALL.map(Experiment::name);
+    let of_language_models =
+        |result: &&ExperimentResult| names.contains(&result.experiment.as_str());
+    results
+        .iter()
+        .find(of_language_models)
+        .map(|result| result.scale)
+}
+
+fn lead(scale: Scale) -> &'static str {
+    match scale {
+        Scale::Quick => {
+            "Every experiment of “Breaking the Activation Function Bottleneck through Adaptive Parameterization” \
+             (Flennerhag et al., 2018), in a few minutes on data inside the program. It shows that everything works; \
+             it judges no claim."
+        }
+        Scale::Small | Scale::Medium => {
+            "Experiments of “Breaking the Activation Function Bottleneck through Adaptive Parameterization” \
+             (Flennerhag et al., 2018): feed-forward networks as published, language models with the paper's protocol \
+             at a smaller size, and the paper's claims judged one by one."
+        }
+        Scale::Full => {
+            "Experiments of “Breaking the Activation Function Bottleneck through Adaptive Parameterization” \
+             (Flennerhag et al., 2018), run as published, with the paper's claims judged one by one."
+        }
+    }
+}
+
+/// The result of a single experiment as it is; of several, all rows and claims, each with its experiment's name.
+fn combine(what: What, scale: Scale, mut results: Vec<ExperimentResult>) -> ExperimentResult {
+    if what != What::All && results.len() == 1 {
+        return results.remove(0);
+    }
+    let mut combined = ExperimentResult {
+        experiment: what.name().to_owned(),
+        scale,
+        rows: Vec::new(),
+        claims: Vec::new(),
+    };
+    for result in results {
+        for mut row in result.rows {
+            row.metrics
+                .insert("experiment".to_owned(), result.experiment.clone().into());
+            combined.rows.push(row);
+        }
+        combined.claims.extend(result.claims);
+    }
+    combined
+}
+
+fn told(record: &RunRecord) -> Provenance {
+    Provenance {
+        command: record.command.clone(),
+        version: record.version.clone(),
+        commit: record.commit.clone(),
+        seeds: record.seeds.clone(),
+        machine: record.machine.clone(),
+        data: record.data.clone().into_iter().collect(),
+        started: record.started.clone(),
+        duration: provenance::duration(record.seconds),
+        more: vec![
+            ("Burn".to_owned(), record.burn.clone()),
+            ("Device".to_owned(), record.device.clone()),
+            ("Runs at a time".to_owned(), record.threads.to_string()),
+        ],
+    }
+}
+
+fn terminal_width() -> usize {
+    let told = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok());
+    told.unwrap_or(100).clamp(40, 160)
+}

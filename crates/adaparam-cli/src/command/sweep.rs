@@ -1,0 +1,271 @@
+//! `adaparam sweep`: many language models from one frozen list.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use adaparam_train::language_model::experiment::{Experiment, PlanChoices};
+use adaparam_train::sweep::{Collected, RunSpec, RunState, Sweep};
+use clap::{Args, Subcommand};
+
+use super::Verdict;
+use crate::data_folder::data_folder;
+use crate::experiment_choice::{ExperimentChoice, ScaleChoice, budget};
+use crate::figure::number;
+use crate::interrupt;
+use crate::model_choice::{absolute_paths, assignment};
+use crate::report::{Cell, Column, Row, Table};
+use crate::sweeping::{Sweeping, deadline, tally};
+
+/// Plan, run and collect many language models
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  adaparam sweep plan ablation --scale small --out runs/ablation
+  adaparam sweep run runs/ablation --all --jobs 2 --budget 2h
+  adaparam sweep run runs/ablation --index 3     one run, such as a scheduler would start
+  adaparam sweep status runs/ablation --watch
+  adaparam sweep collect runs/ablation           one SQLite file
+  adaparam reproduce ablation --scale small --out runs/ablation   the same plan, then a report
+
+A run goes on from its newest checkpoint and is left alone once it has ended, so every command may be given again.
+Any number of processes may share a sweep's folder: each run is locked by the process that is at it.")]
+pub(crate) struct Sweeps {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Write the list of runs of an experiment, which then never changes
+    Plan(Plan),
+    /// Run one run or all of them
+    Run(Run),
+    /// Say how far every run is
+    Status(Status),
+    /// Bring everything there is so far into one file, results.sqlite, to query
+    Collect {
+        /// The sweep's folder
+        sweep: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Plan {
+    /// Which experiment
+    #[arg(value_enum)]
+    experiment: ExperimentChoice,
+    /// How large
+    #[arg(long, value_enum)]
+    scale: ScaleChoice,
+    /// Folder for the sweep
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Runs of each model, with the seeds 1, 2, …
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+    /// Draws of the dropout rates, for robustness [default: 100, 50, 20 or 4, by scale]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    draws: Option<u64>,
+    /// Change a key of every configuration (adaparam show --keys lists all)
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
+    changes: Vec<(String, String)>,
+    /// Folder with data sets [default: as `adaparam data --help` says]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    /// The sweep's folder
+    sweep: PathBuf,
+    /// The run of this number, counted from 0
+    #[arg(long, value_name = "I", conflicts_with_all = ["all", "jobs"], required_unless_present = "all")]
+    index: Option<usize>,
+    /// Every run that has not ended
+    #[arg(long)]
+    all: bool,
+    /// Runs at a time [default: one per core at small and quick scale, otherwise one]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Threads of each run [default: all cores, shared by the jobs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Stop within this time, with everything saved: 2h, 90m, 1h30m
+    #[arg(long, value_name = "TIME", value_parser = budget)]
+    budget: Option<Duration>,
+    /// Folder with data sets [default: as `adaparam data --help` says]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct Status {
+    /// The sweep's folder
+    sweep: PathBuf,
+    /// Show it again every two seconds, until all runs have ended
+    #[arg(long)]
+    watch: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with = "watch")]
+    json: bool,
+}
+
+impl Sweeps {
+    pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        match self.action {
+            Action::Plan(plan) => plan.run(),
+            Action::Run(run) => run.run(),
+            Action::Status(status) => status.run(),
+            Action::Collect { sweep } => {
+                let collected = Collected::read(&Sweep::open(&sweep)?);
+                let path = collected.write(&sweep)?;
+                println!("{}", states(&collected));
+                println!("{}", path.display());
+                Ok(Verdict::Done)
+            }
+        }
+    }
+}
+
+impl Plan {
+    fn run(self) -> anyhow::Result<Verdict> {
+        let choices = PlanChoices {
+            scale: self.scale.into(),
+            seeds: self.seeds,
+            draws: self.draws,
+            changes: absolute_paths(self.changes)?,
+        };
+        let experiment = Experiment::from(self.experiment);
+        let manifest = experiment.plan(&choices, &data_folder(self.data.as_deref())?)?;
+        let sweep = Sweep::plan(self.out, manifest)?;
+        let folder = sweep.path().display();
+        println!("{} runs in {folder}", sweep.manifest().runs.len());
+        println!("start them with: adaparam sweep run {folder} --all");
+        Ok(Verdict::Done)
+    }
+}
+
+impl Run {
+    fn run(self) -> anyhow::Result<Verdict> {
+        let sweeping = Sweeping {
+            jobs: self.jobs.map(usize::from).or(self.index.map(|_| 1)),
+            threads: self.threads.map(usize::from),
+            deadline: self.budget.map(deadline),
+            data: self.data,
+            stop: interrupt::stop_flag()?,
+        };
+        let sweep = Sweep::open(self.sweep)?;
+        let runs: Vec<&RunSpec> = match self.index {
+            Some(index) => vec![sweep.run(index)?],
+            None => sweep.manifest().runs.iter().collect(),
+        };
+        let corpora = sweeping.corpora(runs.iter().copied())?;
+        let sitting = sweeping.run(&sweep, &runs, &corpora)?;
+        println!("{}", states(&Collected::read(&sweep)));
+        if sitting.left > sitting.busy {
+            println!(
+                "the budget is used up and everything is saved: give the same command again to go on"
+            );
+        }
+        Ok(if sitting.failed > 0 {
+            Verdict::RunFailed
+        } else {
+            Verdict::Done
+        })
+    }
+}
+
+/// `7 runs: 3 finished, 4 waiting`.
+fn states(collected: &Collected) -> String {
+    let states = collected.runs.iter().map(|run| run.progress.state);
+    format!("{} runs: {}", collected.runs.len(), tally(states))
+}
+
+impl Status {
+    fn run(self) -> anyhow::Result<Verdict> {
+        let sweep = Sweep::open(&self.sweep)?;
+        loop {
+            let collected = Collected::read(&sweep);
+            if self.json {
+                println!("{}", serde_json::to_string_pretty(&json(&collected))?);
+                return Ok(Verdict::Done);
+            }
+            let table = table(&collected, &self.sweep).to_terminal(100);
+            if self.watch {
+                // Clears the screen, so that the table stays in one place.
+                print!("\x1b[2J\x1b[H");
+            }
+            println!("{table}");
+            let is_over = collected
+                .missing()
+                .all(|run| run.progress.state == RunState::Failed);
+            if !self.watch || is_over {
+                return Ok(Verdict::Done);
+            }
+            std::thread::sleep(Duration::from_secs(2));
+        }
+    }
+}
+
+fn json(collected: &Collected) -> serde_json::Value {
+    let runs = collected.runs.iter().enumerate().map(|(index, run)| {
+        serde_json::json!({
+            "index": index,
+            "id": run.spec.id,
+            "state": run.progress.state,
+            "epochs_done": run.progress.epochs.len(),
+            "epochs": run.spec.config.train.epochs,
+            "valid_perplexity": run.progress.best().map(|best| best.valid_perplexity),
+            "test_perplexity": run.finished().map(|finished| finished.test_perplexity),
+            "message": run.message(),
+        })
+    });
+    runs.collect()
+}
+
+fn table(collected: &Collected, path: &Path) -> Table {
+    let perplexity =
+        |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.2}"));
+    let rows = collected.runs.iter().enumerate().map(|(index, run)| {
+        let epochs = run.spec.config.train.epochs;
+        let at = match (run.progress.state, run.progress.step) {
+            (RunState::Running | RunState::Interrupted, Some((epoch, step))) => {
+                format!("{epoch}/{epochs}, step {step}")
+            }
+            _ => format!("{}/{epochs}", run.progress.epochs.len()),
+        };
+        Row::new(vec![
+            Cell::from(index.to_string()),
+            run.spec.id.clone().into(),
+            run.progress.state.name().into(),
+            at.into(),
+            perplexity(run.progress.best().map(|best| best.valid_perplexity)).into(),
+            perplexity(run.finished().map(|finished| finished.test_perplexity)).into(),
+        ])
+    });
+    let messages = collected
+        .runs
+        .iter()
+        .filter_map(|run| Some(format!("{}: {}", run.spec.id, run.message()?)));
+    Table {
+        caption: format!(
+            "{}: {} at scale {}, {}",
+            path.display(),
+            collected.manifest.experiment.name(),
+            collected.manifest.scale.name(),
+            number::count(collected.runs.len(), "run")
+        ),
+        columns: vec![
+            Column::number("#"),
+            Column::text("Run"),
+            Column::text("State"),
+            Column::text("Epoch"),
+            Column::number("Valid"),
+            Column::number("Test"),
+        ],
+        rows: rows.collect(),
+        notes: std::iter::once(tally(collected.runs.iter().map(|run| run.progress.state)))
+            .chain(messages)
+            .collect(),
+    }
+}

@@ -1,0 +1,270 @@
+use adaparam_train::language_model::TextSource;
+use adaparam_train::language_model::experiment::Experiment;
+use adaparam_train::result::{ExperimentResult, Row as ResultRow, Scale, Spread};
+use adaparam_train::sweep::{Collected, CollectedRun};
+
+use super::{Drawing, Page, claims, count_cell, spread_cell};
+use crate::figure::{Axis, Colour, Figure, Line, Lines, Rule, Size, number};
+use crate::provenance::duration;
+use crate::report::{Block, Cell, Column, Plate, Row, Section, Table, Tone};
+
+/// Sections 4.3 to 4.5 of the paper: Tables 2, 3 and 4, and Figure 3.
+pub(crate) fn language_models(collected: &Collected, result: &ExperimentResult) -> Page {
+    let experiment = collected.manifest.experiment;
+    let figure = validation_curves(collected);
+    let file = format!("figures/{}-validation.svg", experiment.name());
+    let caption = match experiment {
+        Experiment::Ptb => {
+            "Validation loss by epoch, the median over seeds with the smallest and largest. Compare Figure 3 of the \
+             paper."
+        }
+        _ => "Validation loss by epoch, the median over seeds with the smallest and largest.",
+    };
+    let section = Section::new(experiment.heading())
+        .with(Block::Paragraph(protocol(collected)))
+        .with(Block::Table(table(collected, result)))
+        .with(Block::Figures(vec![
+            Plate::new(&figure, caption).in_file(&file),
+        ]));
+    Page {
+        section: with_missing(section, collected),
+        drawings: vec![Drawing {
+            name: file,
+            svg: figure.to_svg().standalone(),
+        }],
+        claims: claims(&result.claims),
+    }
+}
+
+/// What was trained on what, and how.
+pub(super) fn protocol(collected: &Collected) -> String {
+    let manifest = &collected.manifest;
+    let config = &manifest.runs[manifest.runs.len() - 1].config;
+    let (data, train) = (&config.data, &config.train);
+    let text = match data.set {
+        TextSource::MobyDick => "the embedded Moby-Dick",
+        TextSource::Ptb => "the Penn Treebank",
+        TextSource::WikiText2 => "WikiText-2",
+        TextSource::Files => "texts of one's own",
+    };
+    let part = match data.train_words {
+        0 => String::new(),
+        words => format!(
+            ", the first {} words of its training text",
+            number::grouped(words as u64)
+        ),
+    };
+    let size = match manifest.scale {
+        Scale::Full => "The paper's sizes",
+        _ => {
+            "All models have the same number of parameters, as nearly as the size of a hidden state allows"
+        }
+    };
+    let cuts = match train.cut_after.as_slice() {
+        [] => "without a cut of the learning rate".to_owned(),
+        cuts => format!(
+            "learning rate cut by {} after epoch {}",
+            number::short(train.cut_factor),
+            cuts.iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" and ")
+        ),
+    };
+    let stand_in = match manifest.scale {
+        Scale::Quick => {
+            " Tiny models on a stand-in text: the paper's numbers are for orientation only."
+        }
+        Scale::Small | Scale::Medium => {
+            " Perplexities are those of smaller models trained for less time: compare the order, not the numbers."
+        }
+        Scale::Full => "",
+    };
+    format!(
+        "The paper's {}, at scale `{}`, on {text}{part}. {size}; {} of Adam with learning rate {}, {cuts}; batches of \
+         {}, windows of about {}; gradients of the LSTM are clipped.{stand_in}",
+        manifest.experiment.place(),
+        manifest.scale.name(),
+        number::count(train.epochs as usize, "epoch"),
+        train.learning_rate,
+        train.batch,
+        train.window,
+    )
+}
+
+/// The section, saying which runs have not ended.
+pub(super) fn with_missing(section: Section, collected: &Collected) -> Section {
+    let missing: Vec<&CollectedRun> = collected.missing().collect();
+    if missing.is_empty() {
+        return section;
+    }
+    let told = missing.iter().map(|run| {
+        let done = run.progress.epochs.len();
+        let state = run.progress.state.name();
+        let message = run
+            .message()
+            .map_or_else(String::new, |message| format!(": {message}"));
+        format!(
+            "`{}`: {state}, {done} of {} epochs{message}",
+            run.spec.id, run.spec.config.train.epochs
+        )
+    });
+    section.with(Block::Details {
+        summary: format!(
+            "{} of {} runs have not ended and count nowhere above",
+            missing.len(),
+            collected.runs.len()
+        ),
+        blocks: vec![Block::List(told.collect())],
+    })
+}
+
+fn table(collected: &Collected, result: &ExperimentResult) -> Table {
+    let rows = result.rows.iter().map(|row| {
+        let cells = Row::new(vec![
+            row.model.clone().into(),
+            count_cell(row.params),
+            quoted(row, "paper_size"),
+            score(result, row, "valid_perplexity"),
+            quoted(row, "paper_valid_perplexity"),
+            score(result, row, "test_perplexity"),
+            quoted(row, "paper_test_perplexity"),
+            seeds(row),
+        ]);
+        let begins = matches!(key(row), "static-output" | "static-io");
+        if begins { cells.begins_group() } else { cells }
+    });
+    Table {
+        caption: format!(
+            "Perplexity, {} scale; paper: {}",
+            collected.manifest.scale.name(),
+            collected.manifest.experiment.place()
+        ),
+        columns: vec![
+            Column::text("Model"),
+            Column::number("Parameters"),
+            Column::number("Paper"),
+            Column::number("Valid"),
+            Column::number("Paper"),
+            Column::number("Test"),
+            Column::number("Paper"),
+            Column::number("Seeds"),
+        ],
+        rows: rows.collect(),
+        notes: vec![
+            "Ours is the median over seeds, with smallest and largest below it where there are several; test \
+             perplexity is that of the epoch with the lowest validation loss."
+                .to_owned(),
+            format!("All runs together took {}.", duration(collected.seconds())),
+        ],
+    }
+}
+
+fn key(row: &ResultRow) -> &str {
+    let key = row.metrics.get("key").and_then(serde_json::Value::as_str);
+    key.unwrap_or_default()
+}
+
+/// A row's perplexity, set off if it is the lowest of all.
+fn score(result: &ExperimentResult, row: &ResultRow, metric: &str) -> Cell {
+    if row.seeds == 0 {
+        return Cell::from("not run");
+    }
+    let median = |row: &ResultRow| row.metrics.get(metric).and_then(serde_json::Value::as_f64);
+    let lowest = result.rows.iter().filter_map(median).reduce(f64::min);
+    let is_best = median(row).is_some() && median(row) == lowest;
+    Cell {
+        tone: if is_best { Tone::Best } else { Tone::Normal },
+        ..spread_cell(row, metric, |value| format!("{value:.2}"))
+    }
+}
+
+fn quoted(row: &ResultRow, metric: &str) -> Cell {
+    let text = match row.metrics.get(metric) {
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(value) => value
+            .as_f64()
+            .map_or_else(|| "—".to_owned(), |value| format!("{value:.1}")),
+        None => return Cell::from("—"),
+    };
+    Cell::quoted(text)
+}
+
+fn seeds(row: &ResultRow) -> Cell {
+    let cell = Cell::from(row.seeds.to_string());
+    match row.diverged {
+        0 => cell,
+        diverged => cell.detail(format!("{diverged} diverged")),
+    }
+}
+
+/// Figure 3: a line for each model, with the colours of the paper where it has them.
+fn validation_curves(collected: &Collected) -> Lines {
+    let manifest = &collected.manifest;
+    let rows = manifest.experiment.rows(manifest.scale);
+    let series = rows.iter().filter_map(|row| {
+        let runs = collected.runs_of(row.key);
+        let curves: Vec<Vec<f64>> = runs
+            .map(|run| {
+                run.progress
+                    .epochs
+                    .iter()
+                    .map(|epoch| epoch.valid_loss)
+                    .collect()
+            })
+            .collect();
+        let spreads = spreads(&curves);
+        let (colour, dashed) = stroke(row.key);
+        let points = spreads
+            .iter()
+            .map(|(epoch, spread)| (*epoch, spread.median));
+        let mut line = Line::new(row.label, colour, points.collect());
+        if curves.iter().filter(|curve| !curve.is_empty()).count() > 1 {
+            let band = spreads
+                .iter()
+                .map(|(epoch, spread)| (*epoch, spread.low, spread.high));
+            line = line.with_band(band.collect());
+        }
+        let line = if dashed { line.dashed() } else { line };
+        (!spreads.is_empty()).then_some(line)
+    });
+    let train = &manifest.runs[0].config.train;
+    let cuts = train.cut_after.iter().filter(|cut| **cut < train.epochs);
+    Lines {
+        title: format!("Validation loss, {}", manifest.experiment.heading()),
+        description: "Validation loss in nats per word by epoch, one line a model.".into(),
+        x: Axis::linear("epoch"),
+        y: Axis::linear("nats per word"),
+        series: series.collect(),
+        vertical_rules: cuts
+            .map(|&cut| Rule::new(cut as f64, "learning rate cut"))
+            .collect(),
+        size: Size::WIDE,
+        ..Lines::default()
+    }
+}
+
+/// The spread over seeds at each epoch that some run has done.
+fn spreads(curves: &[Vec<f64>]) -> Vec<(f64, Spread)> {
+    let longest = curves.iter().map(Vec::len).max().unwrap_or(0);
+    (0..longest)
+        .map(|epoch| {
+            let losses = curves.iter().filter_map(|curve| curve.get(epoch).copied());
+            ((epoch + 1) as f64, Spread::of(losses))
+        })
+        .collect()
+}
+
+/// In an ablation, a colour for each adaptation model, dashed where only outputs adapt.
+fn stroke(key: &str) -> (Colour, bool) {
+    match key {
+        "lstm" => (Colour::BASELINE, false),
+        "recurrent-14m" => (Colour::Grey, false),
+        "static" | "hybrid-output" => (Colour::ADAPTIVE, true),
+        "static-output" => (Colour::Purple, true),
+        "static-io" | "recurrent-24m" | "recurrent-32m" => (Colour::Purple, false),
+        "lstm-output" => (Colour::Orange, true),
+        "lstm-io" => (Colour::Orange, false),
+        _ => (Colour::ADAPTIVE, false),
+    }
+}

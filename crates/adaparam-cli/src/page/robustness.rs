@@ -1,0 +1,140 @@
+use adaparam_train::language_model::experiment::RobustnessNumbers;
+use adaparam_train::result::ExperimentResult;
+use adaparam_train::sweep::Collected;
+
+use super::language_model::{protocol, with_missing};
+use super::{Drawing, Page, claims};
+use crate::figure::{
+    Axis, Colour, Distribution, Figure, Histogram, Measure, Panels, Size, Strip, Strips,
+};
+use crate::provenance::duration;
+use crate::report::{Block, Cell, Column, Plate, Row, Section, Table};
+
+const FILE: &str = "figures/robustness.svg";
+
+/// Section 4.6 and Figure 4 of the paper.
+pub(crate) fn robustness(collected: &Collected, result: &ExperimentResult) -> Page {
+    let populations = [
+        ("LSTM", Colour::Red, collected.valid_perplexities("lstm")),
+        (
+            "aLSTM",
+            Colour::ADAPTIVE,
+            collected.valid_perplexities("alstm"),
+        ),
+    ];
+    let strips = Strips {
+        title: "Random dropout rates".into(),
+        description: "The best validation perplexity of every run, one strip a model.".into(),
+        axis: Axis::log("validation perplexity"),
+        strips: populations
+            .iter()
+            .map(|(name, colour, values)| Strip::new(*name, *colour, values.clone()))
+            .collect(),
+        size: Size::FIGURE,
+    };
+    let histogram = Histogram {
+        title: "Distribution".into(),
+        description: "The distribution of best validation perplexities of both models.".into(),
+        x: Axis::linear("validation perplexity"),
+        measure: Measure::Count,
+        distributions: populations
+            .iter()
+            .map(|(name, colour, values)| {
+                let finite = values.iter().copied().filter(|value| value.is_finite());
+                Distribution::new(*name, *colour, finite.collect())
+            })
+            .collect(),
+        size: Size::FIGURE,
+        ..Histogram::default()
+    };
+    let together = Panels {
+        title: "Robustness".into(),
+        panels: vec![strips.to_svg(), histogram.to_svg()],
+        ..Panels::default()
+    };
+    let mut section = Section::new(collected.manifest.experiment.heading()).with(Block::Paragraph(
+        format!(
+            "{} Every dropout rate r is drawn uniformly from r − 0.1 to r + 0.1, cut off at 0 and 0.95; draw k moves \
+             the rates of both models alike. A run has failed to converge if its loss stopped being a number or its \
+             best validation perplexity is no better than that of word frequencies alone.",
+            protocol(collected)
+        ),
+    ));
+    if let Some(numbers) = RobustnessNumbers::of(collected) {
+        section = section.with(Block::Table(table(collected, &numbers)));
+    }
+    section = section.with(Block::Figures(vec![
+        Plate::new(
+            &strips,
+            "Every run, with a bar from the 10th to the 90th percentile. Compare Figure 4 of the paper.",
+        )
+        .in_file(FILE),
+        Plate::new(&histogram, "The same runs, counted."),
+    ]));
+    Page {
+        section: with_missing(section, collected),
+        drawings: vec![Drawing {
+            name: FILE.to_owned(),
+            svg: together.to_svg().standalone(),
+        }],
+        claims: claims(&result.claims),
+    }
+}
+
+fn table(collected: &Collected, numbers: &RobustnessNumbers) -> Table {
+    let percent = |share: f64| Cell::from(format!("{:.0} %", 100.0 * share));
+    let perplexity = |value: f64| {
+        Cell::from(if value.is_finite() {
+            format!("{value:.1}")
+        } else {
+            "∞".to_owned()
+        })
+    };
+    let row = |name: &str, ours: Cell, paper: &str| {
+        Row::new(vec![name.into(), ours, Cell::quoted(paper)])
+    };
+    Table {
+        caption: format!(
+            "{} LSTMs and {} aLSTMs with random dropout rates, {} scale; paper: section 4.6, 100 of each",
+            numbers.lstm_runs,
+            numbers.alstm_runs,
+            collected.manifest.scale.name()
+        ),
+        columns: vec![
+            Column::text("Statement"),
+            Column::number("Ours"),
+            Column::number("Paper"),
+        ],
+        rows: vec![
+            row(
+                "aLSTMs that fail to converge",
+                percent(numbers.alstm_failed),
+                "0 %",
+            ),
+            row(
+                "LSTMs that fail to converge",
+                percent(numbers.lstm_failed),
+                "about 25 %",
+            ),
+            row(
+                "LSTMs no better than the worst aLSTM",
+                percent(numbers.lstm_worse_than_worst),
+                "45 %",
+            ),
+            row(
+                "90th percentile of the aLSTMs' perplexity",
+                perplexity(numbers.alstm_90th),
+                "as the next row",
+            ),
+            row(
+                "10th percentile of the LSTMs' perplexity",
+                perplexity(numbers.lstm_10th),
+                "as the row before",
+            ),
+        ],
+        notes: vec![format!(
+            "All runs together took {}.",
+            duration(collected.seconds())
+        )],
+    }
+}

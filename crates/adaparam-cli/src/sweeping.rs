@@ -1,0 +1,264 @@
+//! A sweep at work, as the commands that run sweeps show it.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use adaparam_train::TrainError;
+use adaparam_train::language_model::TrainEvent;
+use adaparam_train::result::Scale;
+use adaparam_train::sweep::{
+    Corpora, Ending, Means, RunReport, RunSpec, RunState, Sweep, SweepEvent, run_many,
+};
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::data_folder::data_folder;
+use crate::provenance;
+
+/// Positions of the bar for one run.
+const POSITIONS: u64 = 1_000;
+/// Time to finish a step, save and report within a budget.
+const LONGEST_FAREWELL: Duration = Duration::from_secs(20);
+
+/// What a command that runs sweeps was told.
+pub(crate) struct Sweeping {
+    /// Runs at a time; by scale where not named.
+    pub(crate) jobs: Option<usize>,
+    /// Threads of each run; all cores shared by the jobs where not named.
+    pub(crate) threads: Option<usize>,
+    /// When everything must be over.
+    pub(crate) deadline: Option<Instant>,
+    /// The folder with data sets.
+    pub(crate) data: Option<PathBuf>,
+    /// Set by Ctrl-C and SIGTERM.
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+/// How far a sitting came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sitting {
+    /// Runs that have not ended.
+    pub(crate) left: usize,
+    /// Runs that an error ended.
+    pub(crate) failed: usize,
+    /// Runs that another process is at.
+    pub(crate) busy: usize,
+}
+
+/// The end of a budget that begins now, with time to say goodbye.
+pub(crate) fn deadline(budget: Duration) -> Instant {
+    Instant::now() + budget.saturating_sub(LONGEST_FAREWELL.min(budget / 10))
+}
+
+impl Sweeping {
+    /// Runs at a time: models of little work share the cores, larger ones have them in turn.
+    pub(crate) fn jobs(&self, scale: Scale) -> usize {
+        let cores = cores();
+        self.jobs.unwrap_or(match scale {
+            Scale::Small | Scale::Quick => cores,
+            Scale::Full | Scale::Medium => 1,
+        })
+    }
+
+    /// Threads of each run.
+    pub(crate) fn threads(&self, scale: Scale) -> usize {
+        self.threads
+            .unwrap_or_else(|| (cores() / self.jobs(scale)).max(1))
+    }
+
+    /// Whether there is no time left.
+    pub(crate) fn is_out_of_time(&self) -> bool {
+        self.deadline.is_some_and(|end| Instant::now() >= end)
+    }
+
+    /// The texts of some runs.
+    pub(crate) fn corpora<'a>(
+        &self,
+        runs: impl IntoIterator<Item = &'a RunSpec>,
+    ) -> anyhow::Result<Corpora> {
+        let folder = data_folder(self.data.as_deref())?;
+        Corpora::read(runs, &folder).context(
+            "the text is needed here: fetch it with `adaparam data fetch`, or name a folder that holds it with --data",
+        )
+    }
+
+    /// Runs what has not ended of `runs`, until all have or it must stop.
+    pub(crate) fn run(
+        &self,
+        sweep: &Sweep,
+        runs: &[&RunSpec],
+        corpora: &Corpora,
+    ) -> anyhow::Result<Sitting> {
+        let scale = sweep.manifest().scale;
+        let jobs = self.jobs(scale).min(runs.len().max(1));
+        let threads = self.threads(scale);
+        let means = Means {
+            jobs,
+            threads,
+            deadline: self.deadline,
+            record: provenance::record("cpu", threads),
+        };
+        let display = Display::new(sweep.manifest().experiment.name(), runs);
+        let watch = |event: SweepEvent<'_>| display.show(&event);
+        let reports = run_many(sweep, runs, corpora, &means, &self.stop, &watch);
+        display.bar.finish_and_clear();
+        let reports = reports?;
+        let count =
+            |wanted: fn(&RunReport) -> bool| reports.iter().flatten().filter(|r| wanted(r)).count();
+        let ended =
+            count(|report| matches!(report, RunReport::AlreadyEnded(_) | RunReport::Ended(_)));
+        let failed = count(
+            |report| matches!(report, RunReport::Ended(outcome) if matches!(outcome.ending, Ending::Failed { .. })),
+        );
+        let sitting = Sitting {
+            left: runs.len() - ended,
+            failed,
+            busy: count(|report| *report == RunReport::Busy),
+        };
+        if self.stop.load(Ordering::Relaxed) && sitting.left > sitting.busy {
+            return Err(anyhow::Error::new(TrainError::Stopped).context(format!(
+                "{} of {} runs are left, and everything is saved in {}; give the same command again to go on",
+                sitting.left,
+                runs.len(),
+                sweep.path().display()
+            )));
+        }
+        Ok(sitting)
+    }
+}
+
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// `12/28 runs: 9 finished, 2 running, 1 diverged`.
+pub(crate) fn tally(states: impl Iterator<Item = RunState>) -> String {
+    let mut counts = BTreeMap::new();
+    for state in states {
+        *counts.entry(state).or_insert(0_usize) += 1;
+    }
+    let parts: Vec<String> = counts
+        .iter()
+        .map(|(state, count)| format!("{count} {}", state.name()))
+        .collect();
+    parts.join(", ")
+}
+
+/// Live progress: one bar over all runs on a terminal, a line for each epoch elsewhere.
+struct Display {
+    bar: ProgressBar,
+    on_terminal: bool,
+    runs: usize,
+    seen: Mutex<Seen>,
+}
+
+/// What was seen of the runs so far.
+#[derive(Default)]
+struct Seen {
+    /// The share of each run that is done.
+    shares: BTreeMap<String, f64>,
+    left: usize,
+}
+
+impl Display {
+    fn new(title: &'static str, runs: &[&RunSpec]) -> Self {
+        let on_terminal = std::io::stderr().is_terminal();
+        let target = if on_terminal {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let style = ProgressStyle::with_template(
+            "{prefix} {bar:30.cyan/blue} {percent:>3} %  {elapsed} gone  {wide_msg}",
+        )
+        .expect("a template that is right")
+        .progress_chars("━╸─");
+        let length = runs.len() as u64 * POSITIONS;
+        let bar = ProgressBar::with_draw_target(Some(length), target).with_style(style);
+        bar.set_prefix(title);
+        Self {
+            bar,
+            on_terminal,
+            runs: runs.len(),
+            seen: Mutex::default(),
+        }
+    }
+
+    fn show(&self, event: &SweepEvent<'_>) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            SweepEvent::Training(
+                spec,
+                TrainEvent::Step {
+                    epoch, loss, done, ..
+                },
+            ) => {
+                let is_new = seen.shares.insert(spec.id.clone(), *done).is_none();
+                if is_new {
+                    self.line(&format!(
+                        "{}: {} in epoch {epoch} of {}",
+                        spec.id,
+                        if *epoch == 1 { "begun" } else { "going on" },
+                        spec.config.train.epochs
+                    ));
+                }
+                if self.on_terminal {
+                    self.bar
+                        .set_message(format!("{}: epoch {epoch}, loss {loss:.3}", spec.id));
+                    self.advance(&seen);
+                }
+            }
+            SweepEvent::Training(
+                spec,
+                TrainEvent::Validated {
+                    epoch, perplexity, ..
+                },
+            ) => self.line(&format!(
+                "{}: epoch {epoch}/{}: validation perplexity {perplexity:.2}",
+                spec.id, spec.config.train.epochs
+            )),
+            SweepEvent::Training(..) => {}
+            SweepEvent::Left(spec, report) => {
+                seen.left += 1;
+                let number = format!("[{}/{}] {}", seen.left, self.runs, spec.id);
+                match report {
+                    RunReport::Ended(outcome) => {
+                        self.line(&format!("{number}: {}", told(&outcome.ending)));
+                    }
+                    RunReport::Busy => self.line(&format!("{number}: another process is at it")),
+                    RunReport::AlreadyEnded(_) => {}
+                    RunReport::Stopped => self.line(&format!("{number}: stopped and saved")),
+                }
+                if !matches!(report, RunReport::Stopped | RunReport::Busy) {
+                    seen.shares.insert(spec.id.clone(), 1.0);
+                }
+                self.advance(&seen);
+            }
+        }
+    }
+
+    fn advance(&self, seen: &Seen) {
+        let done: f64 = seen.shares.values().sum();
+        self.bar.set_position((done * POSITIONS as f64) as u64);
+    }
+
+    fn line(&self, text: &str) {
+        self.bar.suspend(|| eprintln!("{text}"));
+    }
+}
+
+/// An ending in words.
+pub(crate) fn told(ending: &Ending) -> String {
+    match ending {
+        Ending::Finished { result } => format!(
+            "finished: validation perplexity {:.2} (epoch {}), test perplexity {:.2}",
+            result.valid_perplexity, result.best_epoch, result.test_perplexity
+        ),
+        Ending::Diverged { message } => format!("diverged: {message}"),
+        Ending::Failed { message } => format!("failed: {message}"),
+    }
+}

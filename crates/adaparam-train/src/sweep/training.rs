@@ -1,0 +1,39 @@
+//! Where a sweep meets the training loop.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use adaparam_data::text::Corpus;
+use burn::tensor::Device;
+
+use crate::TrainError;
+use crate::language_model::{
+    LanguageModelConfig, Outcome, Snapshot, TrainEvent, checkpoint, on_threads, train,
+};
+
+/// Trains a run in its folder, from its newest checkpoint or from the beginning.
+pub(super) fn train_in(
+    run: &Path,
+    config: &LanguageModelConfig,
+    corpus: &Corpus,
+    threads: usize,
+    stop: &AtomicBool,
+    watch: &mut (dyn FnMut(TrainEvent) + Send),
+) -> Result<Outcome, TrainError> {
+    let device = Device::flex().autodiff();
+    let sum = corpus.checksum().to_string();
+    let mut snapshot = if checkpoint::has_checkpoints(run) {
+        checkpoint::newest(run, &device)?.snapshot
+    } else {
+        let vocabulary = corpus.vocabulary.clone();
+        Snapshot::new(config.clone(), vocabulary, sum.clone(), &device)
+    };
+    if snapshot.config != *config || snapshot.corpus != sum {
+        return Err(TrainError::Folder {
+            path: run.to_path_buf(),
+            rule: "holds checkpoints of another configuration or text: bring the text back, or remove the folder"
+                .to_owned(),
+        });
+    }
+    on_threads(threads, || train(&mut snapshot, corpus, run, stop, watch))?
+}
