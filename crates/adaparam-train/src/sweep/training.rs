@@ -20,7 +20,7 @@ pub(super) fn train_in(
     stop: &AtomicBool,
     watch: &mut (dyn FnMut(TrainEvent) + Send),
 ) -> Result<Outcome, TrainError> {
-    let device = Device::flex().autodiff();
+    let device = Device::flex();
     let sum = corpus.checksum().to_string();
     let mut snapshot = if checkpoint::has_checkpoints(run) {
         checkpoint::newest(run, &device)?.snapshot
@@ -35,5 +35,7 @@ pub(super) fn train_in(
                 .to_owned(),
         });
     }
-    on_threads(threads, || train(&mut snapshot, corpus, run, stop, watch))?
+    on_threads(threads, |engine| {
+        train(&mut snapshot, corpus, run, engine, stop, watch)
+    })?
 }
