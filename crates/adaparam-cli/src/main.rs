@@ -35,12 +35,23 @@ fn main() -> ExitCode {
         Ok(Verdict::Done) => ExitCode::SUCCESS,
         Ok(Verdict::ClaimMissed | Verdict::Diverged | Verdict::RunFailed) => ExitCode::from(1),
         Err(error) if matches!(error.downcast_ref(), Some(TrainError::Stopped)) => {
-            eprintln!("interrupted: {error:#}");
+            eprintln!("interrupted: {}", told(&error));
             ExitCode::from(130)
         }
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", told(&error));
             ExitCode::from(2)
         }
     }
+}
+
+/// An error with its causes, each told once: some errors tell their cause themselves.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }

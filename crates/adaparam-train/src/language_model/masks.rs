@@ -145,16 +145,19 @@ mod tests {
     fn a_batch_split_in_two_draws_the_masks_of_the_whole() {
         let whole = draw(4, 0, 1);
         let halves = [draw(2, 0, 1), draw(2, 2, 1)];
-        let parts: [fn(&WindowMasks) -> &Option<Vec<f32>>; 4] = [
-            |masks| &masks.embedding,
-            |masks| &masks.output,
-            |masks| &masks.latent[1],
-            |masks| &masks.hidden[0],
-        ];
-        for part in parts {
-            let joined = halves.iter().flat_map(|half| part(half).iter().flatten());
-            let joined: Vec<f32> = joined.copied().collect();
-            assert_eq!(part(&whole).as_ref(), Some(&joined));
+        let parts = |masks: &WindowMasks| {
+            let WindowMasks {
+                embedding,
+                latent,
+                hidden,
+                output,
+                ..
+            } = masks.clone();
+            [embedding, output, latent[1].clone(), hidden[0].clone()].map(Option::unwrap)
+        };
+        let [upper, lower] = halves.each_ref().map(parts);
+        for ((whole, upper), lower) in parts(&whole).into_iter().zip(upper).zip(lower) {
+            assert_eq!(whole, [upper, lower].concat());
         }
         assert_eq!(whole.words, halves[1].words);
     }

@@ -35,7 +35,7 @@ pub use model::LanguageModel;
 pub use parameters::Parameter;
 pub use preset::{DEFAULT_PRESET, Preset, baseline, preset, presets};
 pub use snapshot::{Best, Counters, Snapshot};
-pub use speed::{Activity, PhaseSpeed, Speed, measure};
+pub use speed::{Activity, Means, PhaseSpeed, Speed, measure};
 pub use stack::{Stack, StackMasks, StackState};
 pub use tensor_file::{StoredTensor, TensorFile};
 pub use threads::on_threads;

@@ -33,11 +33,23 @@ pub enum Activity {
     Generate,
 }
 
+/// What computes training steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Means {
+    /// The CPU kernels, where they know the layers.
+    Kernels,
+    /// Burn's tensor operations and autodiff.
+    Readable,
+}
+
 /// What was measured. Times are medians, with the quartiles as their spread.
 #[derive(Debug, Clone, Serialize)]
 pub struct Speed {
     /// What was measured.
     pub what: Activity,
+    /// What computed it.
+    pub means: Means,
     /// The number of parameters.
     pub parameters: usize,
     /// Columns.
@@ -94,6 +106,7 @@ pub fn measure(
     config: &LanguageModelConfig,
     vocabulary: usize,
     what: Activity,
+    means: Means,
     repetitions: usize,
     engine: &Engine,
     watch: &mut dyn FnMut(usize),
@@ -115,7 +128,10 @@ pub fn measure(
     let mut words = window.targets.len();
     match what {
         Activity::Step => {
-            let mut learner = Learner::new(&model);
+            let mut learner = match means {
+                Means::Kernels => Learner::new(&model),
+                Means::Readable => Learner::readable(&model),
+            };
             let mut adam = Adam::new(train);
             let mut state = model.stack.zero_state(batch, &Device::flex());
             clock.run(|step| {
@@ -170,6 +186,7 @@ pub fn measure(
     let gflops = gflop(parameters) / median;
     Ok(Speed {
         what,
+        means,
         parameters,
         batch,
         window: window.steps,
@@ -307,7 +324,9 @@ mod tests {
         let engine = Engine::new(1);
         for what in [Activity::Step, Activity::Eval, Activity::Generate] {
             let mut seen = 0;
-            let speed = measure(&config, 50, what, 5, &engine, &mut |done| seen = done).unwrap();
+            let mut watch = |done| seen = done;
+            let speed = measure(&config, 50, what, Means::Kernels, 5, &engine, &mut watch);
+            let speed = speed.unwrap();
             assert_eq!(seen, 5);
             assert_eq!(speed.parameters, config.model.parameter_count(50));
             assert!(speed.ms_lower_quartile <= speed.ms_per_step);

@@ -3,12 +3,13 @@
 use std::io::IsTerminal;
 
 use adaparam_train::language_model::{
-    Activity, Engine, LanguageModelConfig, LayerKind, Preset, Speed, baseline, measure, preset,
+    Activity, LayerKind, Means, Preset, Speed, baseline, measure, on_threads, preset,
 };
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
+use crate::model_choice::with_changes;
 use crate::report::{Cell, Column, Row, Table};
 
 pub(super) struct LanguageModelBench<'a> {
@@ -17,8 +18,8 @@ pub(super) struct LanguageModelBench<'a> {
     pub(super) model: Option<&'a str>,
     pub(super) threads: usize,
     pub(super) repetitions: Option<u32>,
-    pub(super) window: Option<u32>,
-    pub(super) layers: Option<u32>,
+    pub(super) changes: &'a [(String, String)],
+    pub(super) means: Means,
 }
 
 /// What is printed as JSON.
@@ -33,7 +34,7 @@ struct Record<'a> {
 impl LanguageModelBench<'_> {
     pub(super) fn run(&self, json: bool, by_phase: bool) -> anyhow::Result<()> {
         let Preset { name, config, .. } = self.chosen()?;
-        let config = self.changed(config);
+        let config = with_changes(config, self.changes)?;
         config.check()?;
         let vocabulary = config.data.set.vocabulary_size();
         let vocabulary = vocabulary.context("the preset has no vocabulary of its own")?;
@@ -41,15 +42,19 @@ impl LanguageModelBench<'_> {
             .repetitions
             .map_or(self.default_repetitions(), |n| n as usize);
         let bar = ProgressBar::with_draw_target(Some(repetitions as u64), draw_target());
-        let engine = Engine::new(self.threads);
-        let speed = measure(
-            &config,
-            vocabulary,
-            self.activity,
-            repetitions,
-            &engine,
-            &mut |done| bar.set_position(done as u64),
-        )?;
+        let mut watch = |done| bar.set_position(done as u64);
+        let speed = on_threads(self.threads, |engine| {
+            let (activity, means) = (self.activity, self.means);
+            measure(
+                &config,
+                vocabulary,
+                activity,
+                means,
+                repetitions,
+                engine,
+                &mut watch,
+            )
+        })??;
         bar.finish_and_clear();
         let model = match config.model.kind {
             LayerKind::AdaptiveLstm => "alstm",
@@ -96,16 +101,6 @@ impl LanguageModelBench<'_> {
         }
     }
 
-    fn changed(&self, mut config: LanguageModelConfig) -> LanguageModelConfig {
-        if let Some(window) = self.window {
-            config.train.window = window as usize;
-        }
-        if let Some(layers) = self.layers {
-            config.model.layers = layers as usize;
-        }
-        config
-    }
-
     fn default_repetitions(&self) -> usize {
         match self.activity {
             Activity::Step | Activity::Eval => 15,
@@ -129,8 +124,16 @@ fn print_speed(preset: &str, model: &str, speed: &Speed) {
         Activity::Generate => "word",
     };
     println!(
-        "{preset} ({model}), {} parameters, batch {}, window {}, {} threads, {}",
-        speed.parameters, speed.batch, speed.window, speed.threads, speed.instructions
+        "{preset} ({model}), {} parameters, batch {}, window {}, {} threads, {}{}",
+        speed.parameters,
+        speed.batch,
+        speed.window,
+        speed.threads,
+        speed.instructions,
+        match speed.means {
+            Means::Kernels => "",
+            Means::Readable => ", by tensor operations",
+        }
     );
     println!(
         "  {:.2} ms a {unit} (quartiles {:.2} to {:.2}), {:.0} words/s",

@@ -3,11 +3,12 @@
 mod feed_forward;
 mod language_model;
 
-use adaparam_train::language_model::Activity;
+use adaparam_train::language_model::{Activity, Means};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use super::Verdict;
+use crate::model_choice::assignment;
 use crate::training::threads;
 use language_model::LanguageModelBench;
 
@@ -20,7 +21,8 @@ Examples:
   adaparam bench step --model lstm                 the plain LSTM that the preset is compared with
   adaparam bench eval --json                       for a program to read
   adaparam bench kernels                           each phase next to the machine's limits
-  adaparam bench step --window 2000 --layers 3     how cost grows
+  adaparam bench step --set train.window=2000      how cost grows
+  adaparam bench step --readable                   the same by tensor operations
   adaparam bench tail                              the networks of the tail regression
   adaparam bench mnist --json                      the networks of Table 1, on random images
 
@@ -43,12 +45,12 @@ pub(crate) struct Bench {
     /// Repetitions, or steps of each network for tail and mnist [default: 15, words of generation 40 × 20, 3000 steps]
     #[arg(long, visible_alias = "steps", value_name = "N", value_parser = clap::value_parser!(u32).range(3..=1_000_000))]
     repetitions: Option<u32>,
-    /// Rows of a window, instead of the preset's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    window: Option<u32>,
-    /// Layers, instead of the preset's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
-    layers: Option<u32>,
+    /// Change a key of the language model's configuration (adaparam show --keys lists all)
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
+    changes: Vec<(String, String)>,
+    /// Training steps by Burn's tensor operations and autodiff instead of the CPU kernels
+    #[arg(long)]
+    readable: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -84,14 +86,21 @@ impl Bench {
     }
 
     fn language_model(self, activity: Activity) -> anyhow::Result<Verdict> {
+        if self.readable && activity != Activity::Step {
+            bail!("--readable: belongs to training steps: say `bench step` or `bench kernels`");
+        }
         let bench = LanguageModelBench {
             activity,
             preset: &self.preset,
             model: self.model.as_deref(),
             threads: threads(self.threads),
             repetitions: self.repetitions,
-            window: self.window,
-            layers: self.layers,
+            changes: &self.changes,
+            means: if self.readable {
+                Means::Readable
+            } else {
+                Means::Kernels
+            },
         };
         bench.run(self.json, self.what == What::Kernels)?;
         Ok(Verdict::Done)

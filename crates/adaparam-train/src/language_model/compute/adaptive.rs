@@ -45,9 +45,12 @@ fn layers<'a>(shape: &Shape, weights: &[&'a [f32]]) -> Vec<LayerWeights<'a>> {
         .chunks_exact(per_layer(shape))
         .map(|layer| {
             let mut parts = layer.iter().copied();
-            let mut next = |exists: bool| match exists {
-                true => parts.next().expect("a layer has all of its parameters"),
-                false => &[],
+            let mut next = |exists: bool| {
+                if exists {
+                    parts.next().expect("a layer has all of its parameters")
+                } else {
+                    &[]
+                }
             };
             let is_recurrent = shape.kind == Latent::Recurrent;
             LayerWeights {
@@ -196,9 +199,12 @@ fn layer_gradients<'a>(shape: &Shape, gradients: &'a mut [Buffer]) -> Vec<LayerG
         .chunks_exact_mut(per_layer(shape))
         .map(|layer| {
             let mut parts = layer.iter_mut().map(|part| &mut **part);
-            let mut next = |exists: bool| match exists {
-                true => parts.next().expect("a layer has all of its parameters"),
-                false => &mut [],
+            let mut next = |exists: bool| {
+                if exists {
+                    parts.next().expect("a layer has all of its parameters")
+                } else {
+                    &mut []
+                }
             };
             let is_recurrent = shape.kind == Latent::Recurrent;
             LayerGradients {

@@ -38,23 +38,20 @@ struct Kernels {
 impl<'a> Reader<'a> {
     /// A reader before the first word of `batch` columns.
     pub fn new(engine: &'a Engine, model: &'a LanguageModel, batch: usize) -> Self {
-        let path = match kernels_for(&model.stack) {
-            Some(stack) => {
-                let mut kernels = Kernels {
-                    weights: Weights::of(model),
-                    stack,
-                    softmax: Softmax::default(),
-                    x: Buffer::default(),
-                    output: Buffer::default(),
-                };
-                kernels.pack(engine, model);
-                kernels.stack.clear(batch);
-                Path::Kernels(Box::new(kernels))
-            }
-            None => {
-                let device = model.embedding.val().device();
-                Path::Readable(Some(model.stack.zero_state(batch, &device)))
-            }
+        let path = if let Some(stack) = kernels_for(&model.stack) {
+            let mut kernels = Kernels {
+                weights: Weights::of(model),
+                stack,
+                softmax: Softmax::default(),
+                x: Buffer::default(),
+                output: Buffer::default(),
+            };
+            kernels.pack(engine, model);
+            kernels.stack.clear(batch);
+            Path::Kernels(Box::new(kernels))
+        } else {
+            let device = model.embedding.val().device();
+            Path::Readable(Some(model.stack.zero_state(batch, &device)))
         };
         Self {
             engine,
