@@ -150,8 +150,8 @@ fn forecast(
         rows,
         notes: vec![
             format!(
-                "About {} in all, by a few measured training steps of each model, less if runs at the same time do \
-                 not hinder each other.",
+                "About {} in all, by a few measured training steps of each model, more if runs at the same time \
+                 hinder each other.",
                 duration(seconds / jobs.min(left.len()) as f64)
             ),
             format!(
