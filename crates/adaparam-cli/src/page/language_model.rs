@@ -123,13 +123,13 @@ fn table(collected: &Collected, result: &ExperimentResult) -> Table {
     let rows = result.rows.iter().map(|row| {
         let cells = Row::new(vec![
             row.model.clone().into(),
-            count_cell(row.params),
-            quoted(row, "paper_size"),
             score(result, row, "valid_perplexity"),
             quoted(row, "paper_valid_perplexity"),
             score(result, row, "test_perplexity"),
             quoted(row, "paper_test_perplexity"),
             seeds(row),
+            count_cell(row.params),
+            quoted(row, "paper_size"),
         ]);
         let begins = matches!(key(row), "static-output" | "static-io");
         if begins { cells.begins_group() } else { cells }
@@ -142,13 +142,13 @@ fn table(collected: &Collected, result: &ExperimentResult) -> Table {
         ),
         columns: vec![
             Column::text("Model"),
-            Column::number("Parameters"),
-            Column::number("Paper"),
             Column::number("Valid"),
             Column::number("Paper"),
             Column::number("Test"),
             Column::number("Paper"),
             Column::number("Seeds"),
+            Column::number("Parameters"),
+            Column::number("Paper"),
         ],
         rows: rows.collect(),
         notes: vec![

@@ -84,11 +84,11 @@ pub(crate) fn robustness(collected: &Collected, result: &ExperimentResult) -> Pa
 fn table(collected: &Collected, numbers: &RobustnessNumbers) -> Table {
     let percent = |share: f64| Cell::from(format!("{:.0} %", 100.0 * share));
     let perplexity = |value: f64| {
-        Cell::from(if value.is_finite() {
+        if value.is_finite() {
             format!("{value:.1}")
         } else {
             "∞".to_owned()
-        })
+        }
     };
     let row = |name: &str, ours: Cell, paper: &str| {
         Row::new(vec![name.into(), ours, Cell::quoted(paper)])
@@ -122,14 +122,13 @@ fn table(collected: &Collected, numbers: &RobustnessNumbers) -> Table {
                 "45 %",
             ),
             row(
-                "90th percentile of the aLSTMs' perplexity",
-                perplexity(numbers.alstm_90th),
-                "as the next row",
-            ),
-            row(
-                "10th percentile of the LSTMs' perplexity",
-                perplexity(numbers.lstm_10th),
-                "as the row before",
+                "90th percentile of the aLSTMs against 10th of the LSTMs",
+                Cell::from(format!(
+                    "{} : {}",
+                    perplexity(numbers.alstm_90th),
+                    perplexity(numbers.lstm_10th)
+                )),
+                "same level",
             ),
         ],
         notes: vec![format!(

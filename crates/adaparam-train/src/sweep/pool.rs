@@ -54,7 +54,6 @@ pub fn run_many(
 ) -> Result<Vec<Option<RunReport>>, TrainError> {
     let halt = AtomicBool::new(false);
     let next = AtomicUsize::new(0);
-    let at_work = AtomicUsize::new(means.jobs.max(1));
     let reports = Mutex::new(vec![None; runs.len()]);
     let failure = Mutex::new(None);
 
@@ -83,16 +82,15 @@ pub fn run_many(
                 }
             }
         }
-        at_work.fetch_sub(1, Ordering::Relaxed);
     };
     let is_time = || means.deadline.is_some_and(|end| Instant::now() >= end);
     let must_stop = || stop.load(Ordering::Relaxed) || is_time();
     halt.store(must_stop(), Ordering::Relaxed);
     std::thread::scope(|scope| {
-        for _ in 0..means.jobs.max(1) {
-            scope.spawn(take_runs);
-        }
-        while at_work.load(Ordering::Relaxed) > 0 {
+        let workers: Vec<_> = (0..means.jobs.max(1))
+            .map(|_| scope.spawn(take_runs))
+            .collect();
+        while workers.iter().any(|worker| !worker.is_finished()) {
             if must_stop() {
                 halt.store(true, Ordering::Relaxed);
             }

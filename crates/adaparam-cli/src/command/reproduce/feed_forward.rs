@@ -53,6 +53,7 @@ impl Session {
                     result: None,
                     record,
                     missing: None,
+                    failed: false,
                 })
             }
             Plan::Tail(config) => {
@@ -80,6 +81,7 @@ impl Session {
                     result: Some(result),
                     record,
                     missing: None,
+                    failed: false,
                 })
             }
             Plan::Image(config, data, data_name) => {
@@ -113,6 +115,7 @@ impl Session {
                     result: Some(result),
                     record,
                     missing: None,
+                    failed: false,
                 })
             }
         }

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use adaparam_train::language_model::experiment::{Experiment, Forecast, MemoryForecast};
 use adaparam_train::record::RunRecord;
 use adaparam_train::run_folder::RunFolder;
-use adaparam_train::sweep::{Collected, CollectedRun, Corpora, RunSpec, Sweep, words_per_second};
+use adaparam_train::sweep::{
+    Collected, CollectedRun, Corpora, RunSpec, RunState, Sweep, words_per_second,
+};
 
 use super::Finished;
 use crate::figure::number;
@@ -61,6 +63,9 @@ pub(super) fn tell(sweep: &Sweep, record: &RunRecord) -> anyhow::Result<Finished
         _ => page::language_models(&collected, &result),
     };
     let missing: Vec<&CollectedRun> = collected.missing().collect();
+    let failed = missing
+        .iter()
+        .any(|run| run.progress.state == RunState::Failed);
     let states = missing.iter().map(|run| run.progress.state);
     let missing = (!missing.is_empty()).then(|| {
         format!(
@@ -76,6 +81,7 @@ pub(super) fn tell(sweep: &Sweep, record: &RunRecord) -> anyhow::Result<Finished
         result: Some(result),
         record,
         missing,
+        failed,
     })
 }
 
@@ -100,7 +106,7 @@ fn forecast(
         };
         let corpus = corpora.of(&run.config.data).expect("every text was read");
         let speed = words_per_second(&run.config, corpus, threads, &sweeping.stop)?;
-        if sweeping.stop.load(Ordering::Relaxed) {
+        if sweeping.stop.load(Ordering::Relaxed) || sweeping.is_out_of_time() {
             break;
         }
         let Some(speed) = speed else { continue };
@@ -144,8 +150,8 @@ fn forecast(
         rows,
         notes: vec![
             format!(
-                "About {} in all, by a few measured training steps of each model, less if runs at the same time do \
-                 not hinder each other.",
+                "About {} in all, by a few measured training steps of each model, more if runs at the same time \
+                 hinder each other.",
                 duration(seconds / jobs.min(left.len()) as f64)
             ),
             format!(

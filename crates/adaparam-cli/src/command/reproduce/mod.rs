@@ -172,6 +172,8 @@ struct Finished {
     record: RunRecord,
     /// What is not there yet.
     missing: Option<String>,
+    /// Whether an error has ended a run.
+    failed: bool,
 }
 
 impl Reproduce {

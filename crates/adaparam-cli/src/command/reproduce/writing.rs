@@ -43,6 +43,7 @@ impl Reproduce {
                 folder.write(&drawing.name, &drawing.svg)?;
             }
         }
+        let failed = finished.iter().any(|part| part.failed);
         let missing: Vec<String> = finished
             .iter()
             .filter_map(|part| part.missing.clone())
@@ -84,7 +85,9 @@ impl Reproduce {
             eprintln!("not finished: {}", missing.join("; "));
             eprintln!("give the same command again to go on");
         }
-        Ok(if missed {
+        Ok(if failed {
+            Verdict::RunFailed
+        } else if missed {
             Verdict::ClaimMissed
         } else {
             Verdict::Done

@@ -31,7 +31,8 @@ impl Judge<'_> {
     fn ptb(&self) -> Vec<Claim> {
         vec![
             self.ordered(
-                "“The aLSTM improves”: recurrent policy better than static policy better than LSTM (Table 2)",
+                "“Any form of adaptation is beneficial” (section 4.3, Table 2): recurrent policy better than static policy \
+                 better than LSTM",
                 &[("recurrent", "static"), ("static", "lstm")],
             ),
             self.fastest_and_best(

@@ -29,7 +29,7 @@ impl Collected {
             .runs
             .iter()
             .filter_map(|run| run.progress.outcome.as_ref());
-        outcomes.map(|outcome| outcome.seconds).sum()
+        outcomes.fold(0.0, |sum, outcome| sum + outcome.seconds)
     }
 
     /// Rows and claims.
