@@ -17,6 +17,7 @@ mod page;
 mod progress;
 mod provenance;
 pub mod report;
+mod say;
 mod sweeping;
 mod training;
 

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::command::Verdict;
 use crate::provenance::duration;
+use crate::say::say;
 
 /// Off a terminal, a line of progress at most this often.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -68,7 +69,7 @@ impl Session {
                 if self.json {
                     print_json(&json!({"event": "finished", "result": finished}));
                 } else {
-                    println!(
+                    say!(
                         "best epoch {}: validation perplexity {:.2} ({} words), test perplexity {:.2} ({} words)",
                         finished.best_epoch,
                         finished.valid_perplexity,
@@ -76,7 +77,7 @@ impl Session {
                         finished.test_perplexity,
                         finished.test_words
                     );
-                    println!("{}", folder.path().display());
+                    say!("{}", folder.path().display());
                 }
                 Ok(Verdict::Done)
             }

@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Verdict;
 use crate::data_folder::data_folder;
+use crate::say::say;
 
 /// List, download and check the data sets of the paper
 #[derive(Debug, Args)]
@@ -113,14 +114,14 @@ fn list(folder: &Path, json: bool) {
         })
         .collect();
     if json {
-        println!("{}", serde_json::Value::Array(rows));
+        say!("{}", serde_json::Value::Array(rows));
         return;
     }
     for row in rows {
         let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
-        println!("{:<11} {}", text("name"), text("description"));
-        println!("{:<11} licence: {}", "", text("licence"));
-        println!("{:<11} {}\n", "", text("place"));
+        say!("{:<11} {}", text("name"), text("description"));
+        say!("{:<11} licence: {}", "", text("licence"));
+        say!("{:<11} {}\n", "", text("place"));
     }
 }
 
@@ -162,7 +163,7 @@ fn fetch_set(set: Dataset, folder: &Path, options: &FetchOptions) -> anyhow::Res
         _ => {}
     })?;
     bar.finish_and_clear();
-    println!("{}", folder.display());
+    say!("{}", folder.display());
     Ok(())
 }
 
@@ -182,10 +183,10 @@ fn verify_sets(sets: &[Dataset], folder: &Path) -> anyhow::Result<()> {
                 }
             };
             wrong += usize::from(report.state != FileState::Ok);
-            println!("{}: {state}", report.path.display());
+            say!("{}: {state}", report.path.display());
         }
         if set.is_embedded() {
-            println!("{}: inside the program", set.name());
+            say!("{}: inside the program", set.name());
         }
     }
     if wrong > 0 {

@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::Verdict;
 use crate::model_choice::{assignment, configuration, with_changes};
+use crate::say::say;
 use crate::training::report_damaged;
 
 /// Show presets, a configuration or a trained model
@@ -49,7 +50,7 @@ impl Show {
         let config = with_changes(configuration(what)?, &self.changes)?;
         config.check()?;
         if let Some(preset) = preset(what) {
-            println!("# {}", preset.about);
+            say!("# {}", preset.about);
         }
         print_sizes(&config, config.data.set.vocabulary_size());
         print!("{}", toml::to_string_pretty(&config)?);
@@ -65,7 +66,7 @@ fn list() {
             .map_or_else(String::new, |vocabulary| {
                 millions(preset.config.model.parameter_count(vocabulary))
             });
-        println!("{:<22} {parameters:>8}  {}", preset.name, preset.about);
+        say!("{:<22} {parameters:>8}  {}", preset.name, preset.about);
     }
 }
 
@@ -79,9 +80,11 @@ fn keys() -> anyhow::Result<Verdict> {
         let (section, name) = key.path.split_once('.').context("a key has a section")?;
         let default = defaults.get(section).and_then(|table| table.get(name));
         let default = default.map_or_else(|| "none".to_owned(), ToString::to_string);
-        println!(
+        say!(
             "{:<30} {}\n{:<30} default: {default}",
-            key.path, key.meaning, ""
+            key.path,
+            key.meaning,
+            ""
         );
     }
     Ok(Verdict::Done)
@@ -91,8 +94,8 @@ fn trained(path: &Path) -> anyhow::Result<Verdict> {
     let opened = open_model(path, &Device::flex())?;
     report_damaged(&opened.damaged);
     let (snapshot, counters) = (&opened.snapshot, &opened.snapshot.counters);
-    println!("# {}", opened.path.display());
-    println!(
+    say!("# {}", opened.path.display());
+    say!(
         "# {} epochs, {} updates{}",
         counters.epoch,
         counters.updates,
@@ -115,14 +118,14 @@ fn print_sizes(config: &LanguageModelConfig, vocabulary: Option<usize>) {
     let model = &config.model;
     for l in 0..model.layers {
         let (d_input, d_hidden) = model.layer_sizes(l);
-        println!("# layer {}: {d_input} -> {d_hidden}", l + 1);
+        say!("# layer {}: {d_input} -> {d_hidden}", l + 1);
     }
     match vocabulary {
-        Some(vocabulary) => println!(
+        Some(vocabulary) => say!(
             "# {} parameters with a vocabulary of {vocabulary}\n",
             model.parameter_count(vocabulary)
         ),
-        None => println!(
+        None => say!(
             "# {} parameters, and {} more for each word of the vocabulary\n",
             model.parameter_count(0),
             model.embedding + 1

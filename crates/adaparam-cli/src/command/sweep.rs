@@ -14,6 +14,7 @@ use crate::figure::number;
 use crate::interrupt;
 use crate::model_choice::{absolute_paths, assignment};
 use crate::report::{Cell, Column, Row, Table};
+use crate::say::say;
 use crate::sweeping::{Sweeping, deadline, tally};
 
 /// Plan, run and collect many language models
@@ -119,8 +120,8 @@ impl Sweeps {
             Action::Collect { sweep } => {
                 let collected = Collected::read(&Sweep::open(&sweep)?);
                 let path = collected.write(&sweep)?;
-                println!("{}", states(&collected));
-                println!("{}", path.display());
+                say!("{}", states(&collected));
+                say!("{}", path.display());
                 Ok(Verdict::Done)
             }
         }
@@ -139,8 +140,8 @@ impl Plan {
         let manifest = experiment.plan(&choices, &data_folder(self.data.as_deref())?)?;
         let sweep = Sweep::plan(self.out, manifest)?;
         let folder = sweep.path().display();
-        println!("{} runs in {folder}", sweep.manifest().runs.len());
-        println!("start them with: adaparam sweep run {folder} --all");
+        say!("{} runs in {folder}", sweep.manifest().runs.len());
+        say!("start them with: adaparam sweep run {folder} --all");
         Ok(Verdict::Done)
     }
 }
@@ -161,9 +162,9 @@ impl Run {
         };
         let corpora = sweeping.corpora(runs.iter().copied())?;
         let sitting = sweeping.run(&sweep, &runs, &corpora)?;
-        println!("{}", states(&Collected::read(&sweep)));
+        say!("{}", states(&Collected::read(&sweep)));
         if sitting.left > sitting.busy {
-            println!(
+            say!(
                 "the budget is used up and everything is saved: give the same command again to go on"
             );
         }
@@ -187,7 +188,7 @@ impl Status {
         loop {
             let collected = Collected::read(&sweep);
             if self.json {
-                println!("{}", serde_json::to_string_pretty(&json(&collected))?);
+                say!("{}", serde_json::to_string_pretty(&json(&collected))?);
                 return Ok(Verdict::Done);
             }
             let table = table(&collected, &self.sweep).to_terminal(100);
@@ -195,7 +196,7 @@ impl Status {
                 // Clears the screen, so that the table stays in one place.
                 print!("\x1b[2J\x1b[H");
             }
-            println!("{table}");
+            say!("{table}");
             let is_over = collected
                 .missing()
                 .all(|run| run.progress.state == RunState::Failed);

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::model_choice::with_changes;
 use crate::report::{Cell, Column, Row, Table};
+use crate::say::say;
 
 pub(super) struct LanguageModelBench<'a> {
     pub(super) activity: Activity,
@@ -66,11 +67,11 @@ impl LanguageModelBench<'_> {
                 model,
                 speed: &speed,
             };
-            println!("{}", serde_json::to_string(&record)?);
+            say!("{}", serde_json::to_string(&record)?);
         } else {
             print_speed(name, model, &speed);
             if !speed.phases.is_empty() {
-                println!("\n{}", phases(&speed, by_phase).to_terminal(100));
+                say!("\n{}", phases(&speed, by_phase).to_terminal(100));
             }
         }
         Ok(())
@@ -123,7 +124,7 @@ fn print_speed(preset: &str, model: &str, speed: &Speed) {
         Activity::Eval => "window",
         Activity::Generate => "word",
     };
-    println!(
+    say!(
         "{preset} ({model}), {} parameters, batch {}, window {}, {} threads, {}{}",
         speed.parameters,
         speed.batch,
@@ -135,16 +136,22 @@ fn print_speed(preset: &str, model: &str, speed: &Speed) {
             Means::Readable => ", by tensor operations",
         }
     );
-    println!(
+    say!(
         "  {:.2} ms a {unit} (quartiles {:.2} to {:.2}), {:.0} words/s",
-        speed.ms_per_step, speed.ms_lower_quartile, speed.ms_upper_quartile, speed.words_per_s
+        speed.ms_per_step,
+        speed.ms_lower_quartile,
+        speed.ms_upper_quartile,
+        speed.words_per_s
     );
-    println!(
+    say!(
         "  {:.1} GFLOP/s of {:.1} at most: {:.3} of the multiply-add peak; reading weights {:.1} GB/s at most",
-        speed.gflops, speed.fma_peak_gflops, speed.fraction_of_peak, speed.memory_gbps
+        speed.gflops,
+        speed.fma_peak_gflops,
+        speed.fraction_of_peak,
+        speed.memory_gbps
     );
     if let Some(memory) = speed.peak_rss_mb {
-        println!("  {memory:.0} MB of memory at most");
+        say!("  {memory:.0} MB of memory at most");
     }
 }
 

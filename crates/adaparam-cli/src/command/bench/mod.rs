@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::Verdict;
 use crate::model_choice::assignment;
+use crate::say::say;
 use crate::training::threads;
 use language_model::LanguageModelBench;
 
@@ -117,9 +118,9 @@ impl Bench {
             _ => feed_forward::mnist(&model, steps as usize)?,
         };
         if self.json {
-            println!("{}", serde_json::to_string(&speeds)?);
+            say!("{}", serde_json::to_string(&speeds)?);
         } else {
-            println!("{}", feed_forward::table(&speeds).to_terminal(100));
+            say!("{}", feed_forward::table(&speeds).to_terminal(100));
         }
         Ok(Verdict::Done)
     }

@@ -10,6 +10,7 @@ use crate::command::Verdict;
 use crate::page::{Page, all_claims};
 use crate::provenance;
 use crate::report::{Provenance, Report};
+use crate::say::say;
 
 impl Reproduce {
     /// Writes the report of all parts, and says what is missing.
@@ -76,10 +77,10 @@ impl Reproduce {
         }
 
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&combined)?);
+            say!("{}", serde_json::to_string_pretty(&combined)?);
         } else {
-            println!("{}", report.to_terminal(terminal_width()));
-            println!("report: {}", page.display());
+            say!("{}", report.to_terminal(terminal_width()));
+            say!("report: {}", page.display());
         }
         if !missing.is_empty() {
             eprintln!("not finished: {}", missing.join("; "));
