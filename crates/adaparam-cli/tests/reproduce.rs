@@ -179,6 +179,17 @@ fn a_quick_run_of_everything_leaves_tables_figures_and_a_report() {
     );
     let lines = fs::read_to_string(out.join("tail/metrics.jsonl")).unwrap();
     assert!(lines.lines().all(|line| serde_json::from_str::<Value>(line).is_ok_and(|line| line["loss"].is_f64())));
+
+    let told_again = run(
+        folder.path(),
+        &[EVERYTHING_TINY.as_slice(), &["--report-only"]].concat(),
+    );
+    assert_eq!(told_again.status.code(), Some(0), "{}", stderr(&told_again));
+    assert!(
+        !stderr(&told_again).contains("not finished"),
+        "{}",
+        stderr(&told_again)
+    );
 }
 
 #[test]
