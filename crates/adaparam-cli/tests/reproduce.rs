@@ -79,6 +79,29 @@ const EVERYTHING_TINY: [&str; 24] = [
     "out",
 ];
 
+/// Some of what it leaves.
+const FILES_OF_EVERYTHING: [&str; 19] = [
+    "report.html",
+    "results.md",
+    "result.json",
+    "record.json",
+    "figures/heat-maps.svg",
+    "figures/tail.svg",
+    "figures/mnist-loss.svg",
+    "tail/config.toml",
+    "tail/metrics.jsonl",
+    "tail/result.json",
+    "mnist/config.toml",
+    "figures/ptb-validation.svg",
+    "figures/wikitext2-validation.svg",
+    "figures/ablation-validation.svg",
+    "figures/robustness.svg",
+    "ptb/manifest.json",
+    "wikitext2/result.json",
+    "ablation/results.sqlite",
+    "robustness/runs/alstm-seed-1-draw-001/outcome.json",
+];
+
 #[test]
 fn a_quick_run_of_everything_leaves_tables_figures_and_a_report() {
     let folder = tempfile::tempdir().unwrap();
@@ -92,27 +115,7 @@ fn a_quick_run_of_everything_leaves_tables_figures_and_a_report() {
     assert!(printed.contains("report.html"), "{printed}");
 
     let out = folder.path().join("out");
-    for name in [
-        "report.html",
-        "results.md",
-        "result.json",
-        "record.json",
-        "figures/heat-maps.svg",
-        "figures/tail.svg",
-        "figures/mnist-loss.svg",
-        "tail/config.toml",
-        "tail/metrics.jsonl",
-        "tail/result.json",
-        "mnist/config.toml",
-        "figures/ptb-validation.svg",
-        "figures/wikitext2-validation.svg",
-        "figures/ablation-validation.svg",
-        "figures/robustness.svg",
-        "ptb/manifest.json",
-        "wikitext2/result.json",
-        "ablation/results.sqlite",
-        "robustness/runs/alstm-seed-1-draw-001/outcome.json",
-    ] {
+    for name in FILES_OF_EVERYTHING {
         assert!(out.join(name).exists(), "{name} is missing");
     }
     let tail = json(&out.join("tail/result.json"));
@@ -179,6 +182,17 @@ fn a_quick_run_of_everything_leaves_tables_figures_and_a_report() {
     );
     let lines = fs::read_to_string(out.join("tail/metrics.jsonl")).unwrap();
     assert!(lines.lines().all(|line| serde_json::from_str::<Value>(line).is_ok_and(|line| line["loss"].is_f64())));
+
+    let told_again = run(
+        folder.path(),
+        &[EVERYTHING_TINY.as_slice(), &["--report-only"]].concat(),
+    );
+    assert_eq!(told_again.status.code(), Some(0), "{}", stderr(&told_again));
+    assert!(
+        !stderr(&told_again).contains("not finished"),
+        "{}",
+        stderr(&told_again)
+    );
 }
 
 #[test]

@@ -22,6 +22,15 @@ impl Axis {
         }
     }
 
+    /// A linear axis of counts over all data.
+    pub fn whole(label: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            scale: ScaleKind::Whole,
+            limits: None,
+        }
+    }
+
     /// A logarithmic axis over all positive data.
     pub fn log(label: impl Into<String>) -> Self {
         Self {

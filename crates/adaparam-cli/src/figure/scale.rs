@@ -10,6 +10,8 @@ pub enum ScaleKind {
     /// Equal differences take equal room.
     #[default]
     Linear,
+    /// The same for counts: only whole numbers are written down.
+    Whole,
     /// Equal ratios take equal room; for positive values.
     Log,
     /// Linear near zero and logarithmic far from it, on both sides: `asinh(value / linear_width)`.
@@ -28,7 +30,7 @@ impl ScaleKind {
     /// The transformed value, which runs linearly along the axis.
     pub fn forward(self, value: f64) -> f64 {
         match self {
-            Self::Linear => value,
+            Self::Linear | Self::Whole => value,
             Self::Log => value.ln(),
             Self::SymmetricLog { linear_width } => (value / sound_width(linear_width)).asinh(),
         }
@@ -37,7 +39,7 @@ impl ScaleKind {
     /// The value of a transformed value.
     pub fn inverse(self, transformed: f64) -> f64 {
         match self {
-            Self::Linear => transformed,
+            Self::Linear | Self::Whole => transformed,
             Self::Log => transformed.exp(),
             Self::SymmetricLog { linear_width } => transformed.sinh() * sound_width(linear_width),
         }

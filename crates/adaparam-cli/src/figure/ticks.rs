@@ -41,7 +41,8 @@ pub(super) fn plan(
 ) -> Plan {
     let (low, high) = limits.unwrap_or_else(|| apart(kind, data.unwrap_or(default_extent(kind))));
     match kind {
-        ScaleKind::Linear => linear(low, high, limits.is_some(), room),
+        ScaleKind::Linear => linear(low, high, limits.is_some(), 0.0, room),
+        ScaleKind::Whole => linear(low, high, limits.is_some(), 1.0, room),
         ScaleKind::Log | ScaleKind::SymmetricLog { .. } => {
             let domain = if limits.is_some() {
                 (low, high)
@@ -63,7 +64,7 @@ pub(super) fn plan(
                     })
                     .collect()
             } else {
-                linear(domain.0, domain.1, true, room).ticks
+                linear(domain.0, domain.1, true, 0.0, room).ticks
             };
             Plan { domain, ticks }
         }
@@ -103,15 +104,18 @@ fn padded(kind: ScaleKind, low: f64, high: f64) -> (f64, f64) {
     }
 }
 
-/// Steps of 1, 2 or 5 times a power of ten. Of those whose labels have room, the one that wastes little of the axis and
-/// comes near to the ideal distance.
-fn linear(low: f64, high: f64, exact_ends: bool, room: Room) -> Plan {
+/// Steps of 1, 2 or 5 times a power of ten, none below `least_step`. Of those whose labels have room, the one that wastes
+/// little of the axis and comes near to the ideal distance.
+fn linear(low: f64, high: f64, exact_ends: bool, least_step: f64, room: Room) -> Plan {
     let power = (high - low).log10().floor() as i32;
     let candidates =
         (power - 2..=power + 1).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| (digit, power)));
     let plans = candidates.map(|(digit, power)| with_step(low, high, exact_ends, digit, power));
     let spacing = |plan: &(Plan, f64)| plan.1 / (plan.0.domain.1 - plan.0.domain.0) * room.length;
     let has_room = |plan: &(Plan, f64)| {
+        if plan.1 < least_step {
+            return false;
+        }
         let labels = plan
             .0
             .ticks
@@ -258,6 +262,21 @@ mod tests {
             }
         }
         ranges
+    }
+
+    #[test]
+    fn counts_have_whole_ticks() {
+        for high in [1.0, 2.0, 3.0, 7.0, 12.0, 190.0] {
+            let plan = plan(ScaleKind::Whole, Some((1.0, high)), None, ROOM);
+            assert!(plan.ticks.len() >= 2, "{high}: {plan:?}");
+            assert!(
+                plan.domain.0 <= 1.0 && plan.domain.1 >= high,
+                "{high}: {plan:?}"
+            );
+            for tick in plan.ticks {
+                assert!(tick.value.fract().abs() < 1e-9, "{high}: {tick:?}");
+            }
+        }
     }
 
     #[test]

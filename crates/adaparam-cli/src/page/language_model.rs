@@ -233,7 +233,7 @@ fn validation_curves(collected: &Collected) -> Lines {
     Lines {
         title: format!("Validation loss, {}", manifest.experiment.heading()),
         description: "Validation loss in nats per word by epoch, one line a model.".into(),
-        x: Axis::linear("epoch"),
+        x: Axis::whole("epoch"),
         y: Axis::linear("nats per word"),
         series: series.collect(),
         vertical_rules: cuts

@@ -142,7 +142,7 @@ impl Session {
     {
         let progress = Progress::new(title, jobs.len(), jobs.len() * steps);
         let finished = AtomicUsize::new(0);
-        let halt = AtomicBool::new(self.must_stop());
+        let halt = AtomicBool::new(false);
         let outcomes = jobs::run_all(jobs, self.threads, &halt, |job| {
             if let Some(outcome) = folder.part(job) {
                 progress.advance(steps, || "taken from an interrupted run".to_owned());
@@ -151,6 +151,9 @@ impl Session {
                     "taken from an interrupted run",
                 );
                 return Ok(outcome);
+            }
+            if self.must_stop() {
+                return Err(TrainError::Stopped);
             }
             let (mut done, mut what) = (0, String::new());
             let outcome = run(job, &mut |name, point| {

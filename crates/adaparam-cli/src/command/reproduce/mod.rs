@@ -73,8 +73,8 @@ pub(crate) struct Reproduce {
     /// Stop within this time, report what there is and say what is missing: 2h, 90m, 1h30m
     #[arg(long, value_name = "TIME", value_parser = budget)]
     budget: Option<Duration>,
-    /// Train nothing: report what the sweeps in the folder have found so far
-    #[arg(long, conflicts_with_all = ["budget", "quick", "config"])]
+    /// Train nothing: report what the folder holds so far
+    #[arg(long, conflicts_with = "budget")]
     report_only: bool,
     /// Folder with data sets [default: as `adaparam data --help` says]
     #[arg(long, value_name = "DIR")]
@@ -202,7 +202,11 @@ impl Reproduce {
             device: self.device.device(),
             threads,
             stop: interrupt::stop_flag()?,
-            deadline: self.budget.map(deadline),
+            deadline: if self.report_only {
+                Some(Instant::now())
+            } else {
+                self.budget.map(deadline)
+            },
             record: provenance::record(self.device.name(), threads),
         };
         let sweeping = Sweeping {
@@ -288,7 +292,9 @@ impl Reproduce {
             bail!("--draws: belongs to one experiment: say `reproduce robustness`");
         }
         if self.report_only && !has_language_models {
-            bail!("--report-only: is for language models, whose runs are kept");
+            bail!(
+                "--report-only: is for language models, whose runs are kept: say `reproduce ptb` or `reproduce all`"
+            );
         }
         Ok(())
     }
@@ -303,7 +309,8 @@ impl Reproduce {
     }
 
     fn plan(&self, what: What) -> anyhow::Result<Plan> {
-        if self.report_only && what != What::HeatMaps {
+        let has_no_data = || what == What::Mnist && !self.quick && self.mnist().is_err();
+        if self.report_only && (what.experiment().is_some() || has_no_data()) {
             return Ok(Plan::Told);
         }
         let plan = match what {

@@ -84,7 +84,14 @@ impl Reproduce {
         }
         if !missing.is_empty() {
             eprintln!("not finished: {}", missing.join("; "));
-            eprintln!("give the same command again to go on");
+            eprintln!(
+                "give the same command again{} to go on",
+                if self.report_only {
+                    " without --report-only"
+                } else {
+                    ""
+                }
+            );
         }
         Ok(if failed {
             Verdict::RunFailed

@@ -316,7 +316,7 @@ impl Judge<'_> {
             claim: sentence.to_owned(),
             // Minutes on embedded text judge nothing.
             met: (scale != Scale::Quick).then_some(met),
-            evidence: format!("{} at scale {}: {evidence}", self.name(), scale.name()),
+            evidence: format!("{} at scale {}: {evidence}.", self.name(), scale.name()),
         }
     }
 
@@ -325,7 +325,7 @@ impl Judge<'_> {
         Claim {
             claim: sentence.to_owned(),
             met: None,
-            evidence: format!("{} at scale {scale}: {reason}", self.name()),
+            evidence: format!("{} at scale {scale}: {reason}.", self.name()),
         }
     }
 
