@@ -78,16 +78,29 @@ fn a_sweep_that_is_killed_and_run_again_ends_with_the_table_of_an_undisturbed_on
         .duration_since(UNIX_EPOCH)
         .unwrap()
         .subsec_nanos();
+    let logged = |sweep: &str| -> u64 {
+        let runs = fs::read_dir(tiny.path(&format!("{sweep}/runs"))).into_iter();
+        let logs = runs
+            .flatten()
+            .flatten()
+            .map(|run| run.path().join("metrics.jsonl"));
+        logs.filter_map(|log| Some(fs::metadata(log).ok()?.len()))
+            .sum()
+    };
+    // Each sitting is killed somewhere between the share of the whole that the last one reached and its own.
+    let whole = logged("whole");
     let mut kills = 0;
-    for stride in [3, 7, 31, 101, 211, 307, 401, 503] {
-        let delay = Duration::from_millis(u64::from(50 + nanos / stride % 800));
+    for (sitting, stride) in (0..).zip([3, 7, 31, 101, 211]) {
+        let share = u64::from(20 * sitting + nanos / stride % 19);
         let mut child = tiny
             .command(&["sweep", "run", "killed", "--all", "--jobs", "2"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(delay);
+        while child.try_wait().unwrap().is_none() && 100 * logged("killed") <= share * whole {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         kills += usize::from(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();

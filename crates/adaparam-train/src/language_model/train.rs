@@ -203,9 +203,10 @@ pub fn train(
             other => other?,
         };
         let loss = rounded(evaluation.loss());
-        if !loss.is_finite() {
+        // Weights can be so large that everything saturates: the loss is then finite, and the model nonsense.
+        if !evaluation.perplexity().is_finite() {
             return Err(TrainError::NonFinite {
-                what: "validation loss",
+                what: "validation perplexity",
                 epoch: epoch + 1,
                 step: snapshot.counters.step,
                 checkpoint: last_good,
