@@ -10,6 +10,7 @@ use adaparam_data::text::Corpus;
 use adaparam_train::TrainError;
 use adaparam_train::language_model::checkpoint::Damaged;
 use adaparam_train::language_model::{Outcome, Snapshot, TrainEvent, on_threads, train};
+use adaparam_train::record::RunRecord;
 use adaparam_train::run_folder::RunFolder;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
@@ -58,11 +59,13 @@ impl Session {
         folder: &RunFolder,
     ) -> anyhow::Result<Verdict> {
         let mut display = Display::new(self.json, snapshot.config.train.epochs);
+        let started = Instant::now();
         let outcome = on_threads(self.threads, |engine| {
             let watch: &mut (dyn FnMut(TrainEvent) + Send) = &mut |event| display.show(&event);
             train(snapshot, corpus, folder.path(), engine, &self.stop, watch)
         })?;
         display.bar.finish_and_clear();
+        add_time(folder, started.elapsed())?;
         match outcome {
             Ok(Outcome::Finished(finished)) => {
                 folder.write_json("result.json", &finished)?;
@@ -99,6 +102,18 @@ impl Session {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Adds the time of a sitting to the record of a run, if it has one.
+fn add_time(folder: &RunFolder, time: Duration) -> anyhow::Result<()> {
+    let path = folder.path().join("record.json");
+    let record = std::fs::read(path).ok();
+    let record = record.and_then(|text| serde_json::from_slice::<RunRecord>(&text).ok());
+    if let Some(mut record) = record {
+        record.seconds += time.as_secs_f64();
+        folder.write_json("record.json", &record)?;
+    }
+    Ok(())
 }
 
 /// A path as it can be typed.

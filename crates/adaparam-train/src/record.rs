@@ -25,6 +25,6 @@ pub struct RunRecord {
     pub data: std::collections::BTreeMap<String, String>,
     /// When it began, UTC.
     pub started: String,
-    /// How long the last sitting took.
+    /// Seconds: of the last sitting of an experiment, of all sittings of a language model that were not killed.
     pub seconds: f64,
 }
