@@ -4,7 +4,7 @@ use super::shape::{Latent, Shape};
 
 /// Defines [`LayerWeights`] and [`LayerGradients`], which differ only in what they borrow.
 macro_rules! layer {
-    ($(#[$doc:meta])* $name:ident, $slice:ty) => {
+    ($(#[$doc:meta])* $name:ident, $slice:ty, $none:expr) => {
         $(#[$doc])*
         pub struct $name<'a> {
             /// Of what the latent variable sees, `[summary, latent gates]`.
@@ -25,7 +25,33 @@ macro_rules! layer {
             pub bias: $slice,
         }
 
-        impl $name<'_> {
+        impl<'a> $name<'a> {
+            /// The layers of a stack from their tensors, layer by layer and in the order of the fields; a tensor that
+            /// the layers of `shape` do not have is not among them.
+            ///
+            /// # Panics
+            /// If there are too few.
+            pub fn of_stack(shape: &Shape, tensors: impl IntoIterator<Item = $slice>) -> Vec<Self> {
+                let mut tensors = tensors.into_iter();
+                let mut next = |exists: bool| -> $slice {
+                    if exists { tensors.next().expect("every layer has all of its tensors") } else { $none }
+                };
+                let recurrent = shape.kind == Latent::Recurrent;
+                let layers = shape.hidden.iter();
+                layers
+                    .map(|_| Self {
+                        latent_input: next(true),
+                        latent_hidden: next(recurrent),
+                        latent_input_bias: next(true),
+                        latent_hidden_bias: next(recurrent),
+                        projection: next(true),
+                        input: next(true),
+                        hidden: next(true),
+                        bias: next(shape.bias),
+                    })
+                    .collect()
+            }
+
             /// # Panics
             /// If a slice has not the length that `shape` gives layer `index`.
             pub(super) fn check(&self, shape: &Shape, index: usize) {
@@ -53,12 +79,14 @@ layer!(
     /// Parameters of one layer. Matrices lie by rows as `[in, out]`, gates in the order `i, f, z, o`.
     #[derive(Clone, Copy)]
     LayerWeights,
-    &'a [f32]
+    &'a [f32],
+    &[]
 );
 layer!(
     /// Gradients of the parameters of one layer, overwritten by a backward pass.
     LayerGradients,
-    &'a mut [f32]
+    &'a mut [f32],
+    &mut []
 );
 
 /// Variational dropout of one layer, already divided by the probability of keeping; the same at every step of a window.

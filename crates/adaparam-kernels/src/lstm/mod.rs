@@ -72,6 +72,45 @@ pub struct LayerGradients<'a> {
     pub bias: &'a mut [f32],
 }
 
+impl<'a> LayerWeights<'a> {
+    /// The layers of a stack from their tensors, layer by layer and in the order of the fields; no bias is among them if
+    /// `shape` has none.
+    ///
+    /// # Panics
+    /// If there are too few.
+    pub fn of_stack(shape: &Shape, tensors: impl IntoIterator<Item = &'a [f32]>) -> Vec<Self> {
+        let mut tensors = tensors.into_iter();
+        let mut next = || tensors.next().expect("every layer has all of its tensors");
+        let layers = shape.hidden.iter();
+        layers
+            .map(|_| Self {
+                input: next(),
+                hidden: next(),
+                bias: if shape.bias { next() } else { &[] },
+            })
+            .collect()
+    }
+}
+
+impl<'a> LayerGradients<'a> {
+    /// As [`LayerWeights::of_stack`].
+    ///
+    /// # Panics
+    /// If there are too few.
+    pub fn of_stack(shape: &Shape, tensors: impl IntoIterator<Item = &'a mut [f32]>) -> Vec<Self> {
+        let mut tensors = tensors.into_iter();
+        let mut next = || tensors.next().expect("every layer has all of its tensors");
+        let layers = shape.hidden.iter();
+        layers
+            .map(|_| Self {
+                input: next(),
+                hidden: next(),
+                bias: if shape.bias { next() } else { &mut [] },
+            })
+            .collect()
+    }
+}
+
 /// What one layer carries from step to step, or the gradients of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LayerState {

@@ -10,7 +10,7 @@ use adaparam_kernels::memory::Buffer;
 use burn::tensor::Device;
 
 use super::phases::{Phase, Phases};
-use super::stack::{Input, StackKernels, numbers, tensor};
+use super::stack::{Input, StackKernels, numbers, slices, tensor};
 use crate::language_model::stack::StackState;
 
 pub(super) struct AdaptiveKernels {
@@ -29,42 +29,6 @@ impl AdaptiveKernels {
             state: State::new(),
         }
     }
-}
-
-/// The parameters of a layer: those of the latent, the projection, `W`, `V` and perhaps `b`.
-fn per_layer(shape: &Shape) -> usize {
-    let latent = match shape.kind {
-        Latent::Static => 2,
-        Latent::Recurrent => 4,
-    };
-    latent + 3 + usize::from(shape.bias)
-}
-
-fn layers<'a>(shape: &Shape, weights: &[&'a [f32]]) -> Vec<LayerWeights<'a>> {
-    weights
-        .chunks_exact(per_layer(shape))
-        .map(|layer| {
-            let mut parts = layer.iter().copied();
-            let mut next = |exists: bool| {
-                if exists {
-                    parts.next().expect("a layer has all of its parameters")
-                } else {
-                    &[]
-                }
-            };
-            let is_recurrent = shape.kind == Latent::Recurrent;
-            LayerWeights {
-                latent_input: next(true),
-                latent_hidden: next(is_recurrent),
-                latent_input_bias: next(true),
-                latent_hidden_bias: next(is_recurrent),
-                projection: next(true),
-                input: next(true),
-                hidden: next(true),
-                bias: next(shape.bias),
-            }
-        })
-        .collect()
 }
 
 fn masks<'a>(shape: &Shape, input: Input<'a>) -> Vec<LayerMasks<'a>> {
@@ -96,8 +60,8 @@ fn window<'a>(
 
 impl StackKernels for AdaptiveKernels {
     fn pack(&mut self, engine: &Engine, weights: &[&[f32]]) {
-        self.packed
-            .pack(engine, &self.shape, &layers(&self.shape, weights));
+        let weights = LayerWeights::of_stack(&self.shape, weights.iter().copied());
+        self.packed.pack(engine, &self.shape, &weights);
     }
 
     fn clear(&mut self, batch: usize) {
@@ -136,7 +100,7 @@ impl StackKernels for AdaptiveKernels {
 
     fn forward(&mut self, engine: &Engine, input: Input<'_>, output: &mut [f32]) {
         let (weights, masks) = (
-            layers(&self.shape, input.weights),
+            LayerWeights::of_stack(&self.shape, input.weights.iter().copied()),
             masks(&self.shape, input),
         );
         window(&self.shape, &weights, &masks, input).forward(
@@ -150,7 +114,7 @@ impl StackKernels for AdaptiveKernels {
 
     fn evaluate(&mut self, engine: &Engine, input: Input<'_>, output: &mut [f32]) {
         let (weights, masks) = (
-            layers(&self.shape, input.weights),
+            LayerWeights::of_stack(&self.shape, input.weights.iter().copied()),
             masks(&self.shape, input),
         );
         window(&self.shape, &weights, &masks, input).evaluate(
@@ -172,11 +136,11 @@ impl StackKernels for AdaptiveKernels {
         phases: &mut Phases,
     ) {
         let (weights, masks) = (
-            layers(&self.shape, input.weights),
+            LayerWeights::of_stack(&self.shape, input.weights.iter().copied()),
             masks(&self.shape, input),
         );
         let window = window(&self.shape, &weights, &masks, input);
-        let mut gradients = layer_gradients(&self.shape, gradients);
+        let mut gradients = LayerGradients::of_stack(&self.shape, slices(gradients));
         let mut d_state = self.shape.zero_state(input.batch);
         self.packed.exchange_memory(&mut self.tape);
         window.through_time(
@@ -192,31 +156,4 @@ impl StackKernels for AdaptiveKernels {
         window.weight_gradients(engine, &mut self.tape, &mut gradients);
         phases.done(Phase::WeightGradients);
     }
-}
-
-fn layer_gradients<'a>(shape: &Shape, gradients: &'a mut [Buffer]) -> Vec<LayerGradients<'a>> {
-    gradients
-        .chunks_exact_mut(per_layer(shape))
-        .map(|layer| {
-            let mut parts = layer.iter_mut().map(|part| &mut **part);
-            let mut next = |exists: bool| {
-                if exists {
-                    parts.next().expect("a layer has all of its parameters")
-                } else {
-                    &mut []
-                }
-            };
-            let is_recurrent = shape.kind == Latent::Recurrent;
-            LayerGradients {
-                latent_input: next(true),
-                latent_hidden: next(is_recurrent),
-                latent_input_bias: next(true),
-                latent_hidden_bias: next(is_recurrent),
-                projection: next(true),
-                input: next(true),
-                hidden: next(true),
-                bias: next(shape.bias),
-            }
-        })
-        .collect()
 }

@@ -9,7 +9,7 @@ use adaparam_kernels::memory::Buffer;
 use burn::tensor::Device;
 
 use super::phases::{Phase, Phases};
-use super::stack::{Input, StackKernels, numbers, tensor};
+use super::stack::{Input, StackKernels, numbers, slices, tensor};
 use crate::language_model::stack::StackState;
 
 pub(super) struct LstmKernels {
@@ -28,19 +28,6 @@ impl LstmKernels {
             state: State::new(),
         }
     }
-}
-
-/// `W`, `V` and perhaps `b` of every layer.
-fn layers<'a>(shape: &Shape, weights: &[&'a [f32]]) -> Vec<LayerWeights<'a>> {
-    let per_layer = 2 + usize::from(shape.bias);
-    weights
-        .chunks_exact(per_layer)
-        .map(|layer| LayerWeights {
-            input: layer[0],
-            hidden: layer[1],
-            bias: layer.get(2).copied().unwrap_or_default(),
-        })
-        .collect()
 }
 
 fn masks<'a>(shape: &Shape, input: Input<'a>) -> Vec<Option<&'a [f32]>> {
@@ -67,8 +54,8 @@ fn window<'a>(
 
 impl StackKernels for LstmKernels {
     fn pack(&mut self, engine: &Engine, weights: &[&[f32]]) {
-        self.packed
-            .pack(engine, &self.shape, &layers(&self.shape, weights));
+        let weights = LayerWeights::of_stack(&self.shape, weights.iter().copied());
+        self.packed.pack(engine, &self.shape, &weights);
     }
 
     fn clear(&mut self, batch: usize) {
@@ -98,7 +85,7 @@ impl StackKernels for LstmKernels {
 
     fn forward(&mut self, engine: &Engine, input: Input<'_>, output: &mut [f32]) {
         let (weights, masks) = (
-            layers(&self.shape, input.weights),
+            LayerWeights::of_stack(&self.shape, input.weights.iter().copied()),
             masks(&self.shape, input),
         );
         window(&self.shape, &weights, &masks, input).forward(
@@ -112,7 +99,7 @@ impl StackKernels for LstmKernels {
 
     fn evaluate(&mut self, engine: &Engine, input: Input<'_>, output: &mut [f32]) {
         let (weights, masks) = (
-            layers(&self.shape, input.weights),
+            LayerWeights::of_stack(&self.shape, input.weights.iter().copied()),
             masks(&self.shape, input),
         );
         window(&self.shape, &weights, &masks, input).evaluate(
@@ -134,22 +121,10 @@ impl StackKernels for LstmKernels {
         phases: &mut Phases,
     ) {
         let (weights, masks) = (
-            layers(&self.shape, input.weights),
+            LayerWeights::of_stack(&self.shape, input.weights.iter().copied()),
             masks(&self.shape, input),
         );
-        let per_layer = 2 + usize::from(self.shape.bias);
-        let mut gradients: Vec<LayerGradients<'_>> = gradients
-            .chunks_exact_mut(per_layer)
-            .map(|layer| {
-                let mut parts = layer.iter_mut().map(|part| &mut **part);
-                let mut next = || parts.next().unwrap_or_default();
-                LayerGradients {
-                    input: next(),
-                    hidden: next(),
-                    bias: next(),
-                }
-            })
-            .collect();
+        let mut gradients = LayerGradients::of_stack(&self.shape, slices(gradients));
         let mut d_state = self.shape.zero_state(input.batch);
         window(&self.shape, &weights, &masks, input).backward(
             engine,

@@ -61,6 +61,10 @@ pub(super) fn kernels_for(stack: &Stack) -> Option<Box<dyn StackKernels>> {
     }
 }
 
+pub(super) fn slices(buffers: &mut [Buffer]) -> impl Iterator<Item = &mut [f32]> {
+    buffers.iter_mut().map(|buffer| &mut **buffer)
+}
+
 pub(super) fn numbers(tensor: Tensor<2>) -> Vec<f32> {
     let data = tensor.into_data();
     data.try_into_vec_as().expect("states are floats")

@@ -3,7 +3,6 @@ use adaparam_kernels::alstm::{
     Latent, LayerGradients, LayerMasks, LayerState, LayerWeights, Packed, Shape, State, Tape,
     Window,
 };
-use burn::backend::flex::FlexTensor;
 
 use super::arguments::{Arguments, slice};
 use super::workspace::Buffers;
@@ -63,10 +62,8 @@ impl Stack for Shape {
         let stack = &arguments.stack;
         let mut d_state = collect_state(stack, d_state);
         let mut gradients = Gradients::of(arguments);
-        let mut rest = gradients.parameters.iter_mut();
-        let mut of_layers: Vec<_> = (0..stack.layers())
-            .map(|_| layer_gradients(stack, &mut rest))
-            .collect();
+        let of_parameters = gradients.parameters.iter_mut().map(Vec::as_mut_slice);
+        let mut of_layers = LayerGradients::of_stack(stack, of_parameters);
         with_window(arguments, |window| {
             window.backward(
                 engine,
@@ -85,10 +82,7 @@ impl Stack for Shape {
 /// Hands the slices of `arguments` to `work`.
 fn with_window(arguments: &Arguments<Shape>, work: impl FnOnce(Window<'_>)) {
     let shape = &arguments.stack;
-    let mut rest = arguments.parameters.iter();
-    let weights: Vec<_> = (0..shape.layers())
-        .map(|_| layer_weights(shape, &mut rest))
-        .collect();
+    let weights = LayerWeights::of_stack(shape, arguments.parameters.iter().map(slice));
     let masks: Vec<_> = arguments
         .masks
         .chunks_exact(2)
@@ -105,55 +99,6 @@ fn with_window(arguments: &Arguments<Shape>, work: impl FnOnce(Window<'_>)) {
         batch: arguments.batch,
         x: slice(&arguments.x),
     });
-}
-
-fn layer_weights<'a>(
-    shape: &Shape,
-    rest: &mut impl Iterator<Item = &'a FlexTensor>,
-) -> LayerWeights<'a> {
-    let recurrent = shape.kind == Latent::Recurrent;
-    let mut next = |exists: bool| -> &'a [f32] {
-        if exists {
-            slice(rest.next().expect("a layer has all its parameters"))
-        } else {
-            &[]
-        }
-    };
-    // Fields are read in this order.
-    LayerWeights {
-        latent_input: next(true),
-        latent_hidden: next(recurrent),
-        latent_input_bias: next(true),
-        latent_hidden_bias: next(recurrent),
-        projection: next(true),
-        input: next(true),
-        hidden: next(true),
-        bias: next(shape.bias),
-    }
-}
-
-fn layer_gradients<'a>(
-    shape: &Shape,
-    rest: &mut impl Iterator<Item = &'a mut Vec<f32>>,
-) -> LayerGradients<'a> {
-    let recurrent = shape.kind == Latent::Recurrent;
-    let mut next = |exists: bool| -> &'a mut [f32] {
-        if exists {
-            rest.next().expect("a layer has all its parameters")
-        } else {
-            &mut []
-        }
-    };
-    LayerGradients {
-        latent_input: next(true),
-        latent_hidden: next(recurrent),
-        latent_input_bias: next(true),
-        latent_hidden_bias: next(recurrent),
-        projection: next(true),
-        input: next(true),
-        hidden: next(true),
-        bias: next(shape.bias),
-    }
 }
 
 /// The state of a stack, layer by layer, from its tensors one after the other.

@@ -2,7 +2,6 @@ use adaparam_kernels::Engine;
 use adaparam_kernels::lstm::{
     LayerGradients, LayerState, LayerWeights, Packed, Shape, State, Tape, Window,
 };
-use burn::backend::flex::FlexTensor;
 
 use super::arguments::{Arguments, slice};
 use super::workspace::Buffers;
@@ -51,9 +50,8 @@ impl Stack for Shape {
     ) -> Gradients {
         let mut d_state = collect_state(d_state);
         let mut gradients = Gradients::of(arguments);
-        let per_layer = 2 + usize::from(arguments.stack.bias);
-        let layers = gradients.parameters.chunks_exact_mut(per_layer);
-        let mut of_layers: Vec<_> = layers.map(layer_gradients).collect();
+        let of_parameters = gradients.parameters.iter_mut().map(Vec::as_mut_slice);
+        let mut of_layers = LayerGradients::of_stack(&arguments.stack, of_parameters);
         with_window(arguments, |window| {
             window.backward(
                 engine,
@@ -72,9 +70,7 @@ impl Stack for Shape {
 /// Hands the slices of `arguments` to `work`.
 fn with_window(arguments: &Arguments<Shape>, work: impl FnOnce(Window<'_>)) {
     let shape = &arguments.stack;
-    let per_layer = 2 + usize::from(shape.bias);
-    let layers = arguments.parameters.chunks_exact(per_layer);
-    let weights: Vec<_> = layers.map(layer_weights).collect();
+    let weights = LayerWeights::of_stack(shape, arguments.parameters.iter().map(slice));
     let masks = arguments.masks.iter();
     let masks: Vec<_> = masks.map(|mask| mask.as_ref().map(slice)).collect();
     work(Window {
@@ -85,25 +81,6 @@ fn with_window(arguments: &Arguments<Shape>, work: impl FnOnce(Window<'_>)) {
         batch: arguments.batch,
         x: slice(&arguments.x),
     });
-}
-
-fn layer_weights(of_layer: &[FlexTensor]) -> LayerWeights<'_> {
-    LayerWeights {
-        input: slice(&of_layer[0]),
-        hidden: slice(&of_layer[1]),
-        bias: of_layer.get(2).map_or(&[], slice),
-    }
-}
-
-fn layer_gradients(of_layer: &mut [Vec<f32>]) -> LayerGradients<'_> {
-    let [input, hidden, bias @ ..] = of_layer else {
-        panic!("a layer has two matrices");
-    };
-    LayerGradients {
-        input,
-        hidden,
-        bias: bias.first_mut().map_or(&mut [], Vec::as_mut_slice),
-    }
 }
 
 /// The state of a stack, layer by layer, from its tensors one after the other.
