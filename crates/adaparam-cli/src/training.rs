@@ -32,12 +32,15 @@ pub(crate) struct Session {
     pub(crate) stop: Arc<AtomicBool>,
 }
 
-/// All cores, unless a number was named.
+/// The number that was named, or that of `RAYON_NUM_THREADS`, the variable that the libraries heed too, or all cores.
 pub(crate) fn threads(named: Option<u16>) -> usize {
-    named.map_or_else(
-        || std::thread::available_parallelism().map_or(1, usize::from),
-        usize::from,
-    )
+    let variable = || std::env::var("RAYON_NUM_THREADS").ok()?.parse().ok();
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    named
+        .map(usize::from)
+        .or_else(variable)
+        .filter(|&threads| threads > 0)
+        .unwrap_or_else(cores)
 }
 
 /// Says which checkpoints are damaged.

@@ -3,6 +3,7 @@
 // A test that has nothing to compare with says so.
 #![allow(clippy::print_stderr)]
 
+mod bench;
 mod commands;
 mod pytorch;
 mod resume;

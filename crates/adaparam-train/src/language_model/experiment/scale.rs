@@ -54,9 +54,10 @@ impl Experiment {
     /// The words to train on where that is not the whole text.
     const fn train_words(self, scale: Scale) -> usize {
         match (self, scale) {
-            (Self::Robustness, Scale::Small) => 100_000,
             (Self::Robustness, Scale::Quick) => 60_000,
-            (Self::WikiText2 | Self::Ablation, Scale::Quick) => 100_000,
+            (Self::Robustness, Scale::Small) | (Self::WikiText2 | Self::Ablation, Scale::Quick) => {
+                100_000
+            }
             _ => 0,
         }
     }
