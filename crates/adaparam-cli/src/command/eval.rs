@@ -48,7 +48,7 @@ pub(crate) struct Eval {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Threads to compute with [default: RAYON_NUM_THREADS, or one per core]
+    /// Threads to compute with [default: `RAYON_NUM_THREADS`, or one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }

@@ -41,7 +41,7 @@ pub(crate) struct Generate {
     /// Draw <unk> like any word, instead of never
     #[arg(long)]
     unk: bool,
-    /// Threads to compute with [default: RAYON_NUM_THREADS, or one per core]
+    /// Threads to compute with [default: `RAYON_NUM_THREADS`, or one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }

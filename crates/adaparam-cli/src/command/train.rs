@@ -52,7 +52,7 @@ pub(crate) struct Train {
     /// Folder for the run [default: runs/<MODEL>-seed-<N>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Threads to compute with; they do not change the results [default: RAYON_NUM_THREADS, or one per core]
+    /// Threads to compute with; they do not change the results [default: `RAYON_NUM_THREADS`, or one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Print a line of JSON for every step and epoch

@@ -40,7 +40,7 @@ pub(crate) struct Bench {
     /// networks whose name holds this
     #[arg(long, value_name = "KIND")]
     model: Option<String>,
-    /// Threads to compute with; tail and mnist use one [default: RAYON_NUM_THREADS, or one per core]
+    /// Threads to compute with; tail and mnist use one [default: `RAYON_NUM_THREADS`, or one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Repetitions, or steps of each network for tail and mnist [default: 15, words of generation 40 × 20, 3000 steps]
