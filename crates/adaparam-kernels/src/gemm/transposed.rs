@@ -1,6 +1,6 @@
 //! Products over the rows of a whole window: gradients of weights.
 
-use super::micro::{Ahead, Target, rows_packed};
+use super::micro::{Rows, Target, rows_packed};
 use crate::Engine;
 use crate::grid::{Reads, Writes, load, store, vectors};
 use crate::memory::Buffer;
@@ -279,18 +279,13 @@ impl Kernel for Tile<'_> {
         );
         // SAFETY: the strips hold `k` rows, the caller checked the target.
         unsafe {
-            let right = self.right.as_ptr();
-            let ahead = Ahead {
-                start: right.wrapping_add(512),
-                step: S::PANEL,
-            };
             rows_packed(
                 simd,
                 self.rows,
                 self.left.as_ptr(),
-                right,
+                self.right.as_ptr(),
                 self.k,
-                ahead,
+                Rows(16),
                 self.target,
             );
         }
