@@ -2,6 +2,9 @@
 
 use crate::simd::Simd;
 
+/// Numbers of a cache line.
+const LINE: usize = 16;
+
 /// Where the left operand of a tile lies: element `(row, k)` is at `start + row * row_stride + k * step`.
 #[derive(Clone, Copy)]
 struct Left {
@@ -23,13 +26,49 @@ pub(super) struct Target {
     pub(super) add: bool,
 }
 
-/// What to request from memory during a tile: at every row of the panel the lines of [`Ahead::step`] numbers, one after the other.
+/// Rows of a panel that are multiplied in one go.
+pub(super) const ROUND: usize = 4;
+/// Most sums of a tile whose rounds are unrolled. With more, the compiler mixes rows until sums leave the registers.
+const UNROLLED_SUMS: usize = 12;
+
+/// What to request from memory while a tile is computed.
+pub(super) trait Ahead: Copy {
+    /// Called for each row of the panel, which lies at `panel`, before it is multiplied.
+    fn request<S: Simd>(&mut self, simd: S, row: usize, panel: *const f32);
+}
+
+/// Requests neighbouring numbers from a pointer on, as many in every [`ROUND`].
 #[derive(Clone, Copy)]
-pub(super) struct Ahead {
-    /// The first number.
-    pub(super) start: *const f32,
-    /// Numbers for each row of the panel; zero for none.
-    pub(super) step: usize,
+pub(super) struct Stream {
+    /// Where it goes on.
+    pub(super) next: *const f32,
+    /// Numbers for each round.
+    pub(super) span: usize,
+}
+
+impl Ahead for Stream {
+    #[inline(always)]
+    fn request<S: Simd>(&mut self, simd: S, row: usize, _: *const f32) {
+        if row.is_multiple_of(ROUND) {
+            for line in (0..self.span).step_by(LINE) {
+                simd.prefetch(self.next.wrapping_add(line));
+            }
+            self.next = self.next.wrapping_add(self.span);
+        }
+    }
+}
+
+/// Requests rows of the panel itself some rows before their turn.
+#[derive(Clone, Copy)]
+pub(super) struct Rows(pub(super) usize);
+
+impl Ahead for Rows {
+    #[inline(always)]
+    fn request<S: Simd>(&mut self, simd: S, _: usize, panel: *const f32) {
+        for line in (0..S::PANEL).step_by(LINE) {
+            simd.prefetch(panel.wrapping_add(self.0 * S::PANEL + line));
+        }
+    }
 }
 
 /// `target (+)= left · panel` for `R` rows and `V` vectors of columns.
@@ -43,7 +82,7 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(
     left: Left,
     panel: *const f32,
     k: usize,
-    ahead: Ahead,
+    mut ahead: impl Ahead,
     target: Target,
 ) {
     let mut sums = [[simd.splat(0.0); V]; R];
@@ -55,26 +94,27 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(
     }
     let mut a = left.start;
     let mut b = panel;
-    let mut next = ahead.start;
-    let wide = ahead.step > 16;
-    for _ in 0..k {
-        // SAFETY: row `k` of panel and left operand, as the caller vouches; a prefetch may go anywhere.
+    let unrolled = if R * V <= UNROLLED_SUMS {
+        k / ROUND * ROUND
+    } else {
+        0
+    };
+    for first in (0..unrolled).step_by(ROUND) {
+        for row in first..first + ROUND {
+            ahead.request(simd, row, b);
+            // SAFETY: row `row` of panel and left operand, of `k` that the caller vouches for.
+            unsafe {
+                add_products(simd, &mut sums, a, left.row_stride, b);
+                a = a.add(left.step);
+                b = b.add(S::PANEL);
+            }
+        }
+    }
+    for row in unrolled..k {
+        ahead.request(simd, row, b);
+        // SAFETY: as above.
         unsafe {
-            let mut right = [simd.splat(0.0); V];
-            for (v, right) in right.iter_mut().enumerate() {
-                *right = simd.load(b.add(v * S::LANES));
-            }
-            simd.prefetch(next);
-            if wide {
-                simd.prefetch(next.wrapping_add(16));
-            }
-            next = next.wrapping_add(ahead.step);
-            for (row, sums) in sums.iter_mut().enumerate() {
-                let left = simd.splat(*a.add(row * left.row_stride));
-                for (sum, &right) in sums.iter_mut().zip(&right) {
-                    *sum = simd.mul_add(left, right, *sum);
-                }
-            }
+            add_products(simd, &mut sums, a, left.row_stride, b);
             a = a.add(left.step);
             b = b.add(S::PANEL);
         }
@@ -104,6 +144,32 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(
                     simd.store_first(to, sum, columns);
                 }
             }
+        }
+    }
+}
+
+/// Adds the products of `R` numbers of the left operand, `row_stride` apart, with one row of a panel.
+///
+/// # Safety
+/// All of them are readable.
+#[inline(always)]
+unsafe fn add_products<S: Simd, const R: usize, const V: usize>(
+    simd: S,
+    sums: &mut [[S::F; V]; R],
+    left: *const f32,
+    row_stride: usize,
+    right: *const f32,
+) {
+    let mut row_of_panel = [simd.splat(0.0); V];
+    for (v, x) in row_of_panel.iter_mut().enumerate() {
+        // SAFETY: the caller vouches for the row.
+        *x = unsafe { simd.load(right.add(v * S::LANES)) };
+    }
+    for (row, sums) in sums.iter_mut().enumerate() {
+        // SAFETY: the caller vouches for `R` numbers.
+        let left = simd.splat(unsafe { *left.add(row * row_stride) });
+        for (sum, &x) in sums.iter_mut().zip(&row_of_panel) {
+            *sum = simd.mul_add(left, x, *sum);
         }
     }
 }
@@ -144,7 +210,7 @@ pub(super) unsafe fn rows_in_place<S: Simd>(
     stride: usize,
     panel: *const f32,
     k: usize,
-    ahead: Ahead,
+    ahead: impl Ahead,
     target: Target,
 ) {
     // SAFETY: the caller vouches for all three operands.
@@ -164,7 +230,7 @@ pub(super) unsafe fn rows_packed<S: Simd>(
     a: *const f32,
     panel: *const f32,
     k: usize,
-    ahead: Ahead,
+    ahead: impl Ahead,
     target: Target,
 ) {
     // SAFETY: the caller vouches for all three operands.

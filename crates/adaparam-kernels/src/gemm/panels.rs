@@ -1,14 +1,15 @@
 //! Few rows times packed panels.
 
-use super::micro::{Ahead, Target, rows_in_place};
+use super::micro::{ROUND, Stream, Target, rows_in_place};
 use super::pack::{Cut, Panels};
 use crate::Engine;
 use crate::grid::{Reads, Writes};
 use crate::simd::{Kernel, Path, Simd};
 use crate::threads::Parts;
 
-/// Most rows of a panel that stay in the first cache level while all blocks of rows pass over them.
-const K_BLOCK: usize = 200;
+/// Most rows of a panel that all blocks of rows pass over before the next ones, so that what was requested has not left the second
+/// cache level again.
+const K_BLOCK: usize = 600;
 /// How far ahead of its use a panel is requested, in rows.
 const AHEAD: usize = 1024;
 
@@ -73,10 +74,11 @@ impl Kernel for PanelProduct<'_> {
                     let a = a.add(first * stride + from);
                     let chunk = panel.as_ptr().add(from * S::PANEL);
                     // All blocks together request the next chunk, evenly: memory is busy all the time.
-                    let step = S::PANEL / blocks;
-                    let ahead = Ahead {
-                        start: chunk.wrapping_add(AHEAD * S::PANEL + block * len * step),
-                        step,
+                    let span = ROUND * S::PANEL / blocks;
+                    let first_line = AHEAD * S::PANEL + block * len.div_ceil(ROUND) * span;
+                    let ahead = Stream {
+                        next: chunk.wrapping_add(first_line),
+                        span,
                     };
                     if count > 0 {
                         rows_in_place(simd, count, a, stride, chunk, len, ahead, target);

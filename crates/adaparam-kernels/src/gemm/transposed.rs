@@ -1,6 +1,6 @@
 //! Products over the rows of a whole window: gradients of weights.
 
-use super::micro::{Ahead, Target, rows_packed};
+use super::micro::{Rows, Target, rows_packed};
 use crate::Engine;
 use crate::grid::{Reads, Writes, load, store, vectors};
 use crate::memory::Buffer;
@@ -14,6 +14,8 @@ const BLOCK_BYTES: usize = 768 << 10;
 
 /// How many rows ahead of its use a matrix is requested while it is packed.
 const AHEAD: usize = 32;
+/// How many rows ahead of its use a packed panel is requested.
+const PANEL_AHEAD: usize = 16;
 
 /// Packed operands of [`transposed_product`], kept between calls.
 #[derive(Default)]
@@ -279,18 +281,13 @@ impl Kernel for Tile<'_> {
         );
         // SAFETY: the strips hold `k` rows, the caller checked the target.
         unsafe {
-            let right = self.right.as_ptr();
-            let ahead = Ahead {
-                start: right.wrapping_add(512),
-                step: S::PANEL,
-            };
             rows_packed(
                 simd,
                 self.rows,
                 self.left.as_ptr(),
-                right,
+                self.right.as_ptr(),
                 self.k,
-                ahead,
+                Rows(PANEL_AHEAD),
                 self.target,
             );
         }
