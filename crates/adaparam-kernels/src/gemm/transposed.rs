@@ -14,6 +14,8 @@ const BLOCK_BYTES: usize = 768 << 10;
 
 /// How many rows ahead of its use a matrix is requested while it is packed.
 const AHEAD: usize = 32;
+/// How many rows ahead of its use a packed panel is requested.
+const PANEL_AHEAD: usize = 16;
 
 /// Packed operands of [`transposed_product`], kept between calls.
 #[derive(Default)]
@@ -285,7 +287,7 @@ impl Kernel for Tile<'_> {
                 self.left.as_ptr(),
                 self.right.as_ptr(),
                 self.k,
-                Rows(16),
+                Rows(PANEL_AHEAD),
                 self.target,
             );
         }
