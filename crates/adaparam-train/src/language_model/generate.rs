@@ -2,6 +2,7 @@
 
 use adaparam_data::draw::{Draws, Purpose, Stream};
 use adaparam_kernels::Engine;
+use adaparam_kernels::math::Function;
 
 use super::compute::Reader;
 use super::model::LanguageModel;
@@ -19,6 +20,7 @@ pub struct Sampling {
 
 /// A model in the midst of a text.
 pub struct Generator<'a> {
+    engine: &'a Engine,
     reader: Reader<'a>,
     sampling: Sampling,
     stream: Stream,
@@ -28,6 +30,7 @@ impl<'a> Generator<'a> {
     /// A generator before the first word.
     pub fn new(engine: &'a Engine, model: &'a LanguageModel, sampling: Sampling) -> Self {
         Self {
+            engine,
             reader: Reader::new(engine, model, 1),
             stream: Draws::new(sampling.seed).stream(Purpose::Generate, &[]),
             sampling,
@@ -37,42 +40,63 @@ impl<'a> Generator<'a> {
     /// Reads a word and draws the next; never `excluded`, if one is given.
     pub fn next(&mut self, word: u32, excluded: Option<u32>) -> u32 {
         let scores = self.reader.scores(&[word]);
-        draw(scores, self.sampling, excluded, self.stream.uniform())
+        let uniform = self.stream.uniform();
+        draw(self.engine, scores, self.sampling, excluded, uniform)
     }
 }
 
 /// The word that `uniform`, a number in `[0, 1)`, falls on.
-fn draw(scores: &[f32], sampling: Sampling, excluded: Option<u32>, uniform: f64) -> u32 {
-    let mut words: Vec<(f32, u32)> = scores
-        .iter()
-        .zip(0..)
-        .filter(|(_, id)| Some(*id) != excluded)
-        .map(|(&score, id)| (score, id))
-        .collect();
-    // Equal scores in the order of ids, so that a seed gives the same text everywhere.
-    let likelier = |(a, i): &(f32, u32), (b, j): &(f32, u32)| b.total_cmp(a).then(i.cmp(j));
-    let &(highest, likeliest) = words
-        .iter()
-        .min_by(|a, b| likelier(a, b))
-        .expect("there are words to draw from");
+fn draw(
+    engine: &Engine,
+    scores: &[f32],
+    sampling: Sampling,
+    excluded: Option<u32>,
+    uniform: f64,
+) -> u32 {
+    let mut scores = scores.to_vec();
+    if let Some(id) = excluded {
+        scores[id as usize] = f32::NEG_INFINITY;
+    }
+    let (highest, likeliest) = likeliest(&scores);
     if sampling.temperature <= 0.0 {
         return likeliest;
     }
-    if (1..words.len()).contains(&sampling.top_k) {
-        words.select_nth_unstable_by(sampling.top_k, likelier);
-        words.truncate(sampling.top_k);
-        words.sort_unstable_by_key(|(_, id)| *id);
+    if (1..scores.len()).contains(&sampling.top_k) {
+        keep_likeliest(&mut scores, sampling.top_k);
     }
-    let weight = |score: f32| (f64::from(score - highest) / sampling.temperature).exp();
-    let weights: Vec<f64> = words.iter().map(|&(score, _)| weight(score)).collect();
-    let mut left = uniform * weights.iter().sum::<f64>();
-    for (weight, (_, id)) in weights.iter().zip(&words) {
-        if left < *weight {
-            return *id;
+    let mut weights = scores;
+    let temperature = sampling.temperature as f32;
+    for weight in &mut weights {
+        *weight = (*weight - highest) / temperature;
+    }
+    Function::Exp.apply(engine, &mut weights);
+    let mut left = uniform * weights.iter().copied().map(f64::from).sum::<f64>();
+    for (weight, id) in weights.iter().copied().map(f64::from).zip(0..) {
+        if left < weight {
+            return id;
         }
         left -= weight;
     }
     likeliest
+}
+
+/// The highest score, and the first word that has it.
+fn likeliest(scores: &[f32]) -> (f32, u32) {
+    let highest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let id = scores.iter().position(|&score| score >= highest);
+    (highest, id.unwrap_or_default() as u32)
+}
+
+/// Leaves the `count` highest scores, the first ones among equals, and sets all others to minus infinity.
+fn keep_likeliest(scores: &mut [f32], count: usize) {
+    let mut order: Vec<u32> = (0..scores.len() as u32).collect();
+    order.select_nth_unstable_by(count, |&i, &j| {
+        let (a, b) = (scores[i as usize], scores[j as usize]);
+        b.total_cmp(&a).then(i.cmp(&j))
+    });
+    for &id in &order[count..] {
+        scores[id as usize] = f32::NEG_INFINITY;
+    }
 }
 
 #[cfg(test)]
@@ -83,9 +107,9 @@ mod tests {
 
     fn counts(sampling: Sampling) -> [u32; 4] {
         let mut stream = Draws::new(1).stream(Purpose::Generate, &[]);
-        let mut counts = [0; 4];
+        let (mut counts, engine) = ([0; 4], Engine::new(1));
         for _ in 0..10_000 {
-            counts[draw(&LOGITS, sampling, None, stream.uniform()) as usize] += 1;
+            counts[draw(&engine, &LOGITS, sampling, None, stream.uniform()) as usize] += 1;
         }
         counts
     }
@@ -131,6 +155,6 @@ mod tests {
             seed: 1,
         };
         assert_eq!(counts(sampling), [0, 10_000, 0, 0]);
-        assert_eq!(draw(&LOGITS, sampling, Some(1), 0.9), 3);
+        assert_eq!(draw(&Engine::new(1), &LOGITS, sampling, Some(1), 0.9), 3);
     }
 }
