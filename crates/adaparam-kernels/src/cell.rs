@@ -4,7 +4,7 @@
 //! of four groups of columns; everything that is kept lies by rows, with the gates of a row one after the other.
 
 use crate::gemm::GROUP;
-use crate::grid::{Reads, Writes, load, store, store_gradient, unless_faded, vectors};
+use crate::grid::{Reads, Writes, load, store, store_unless_faded, unless_faded, vectors};
 use crate::math::{sigmoid, tanh};
 use crate::simd::{Kernel, Simd};
 
@@ -103,13 +103,13 @@ unsafe fn finish<S: Simd>(
         }
         store(simd, kept.c.at(row, v), c, n);
         if let Some(output) = kept.output {
-            store(simd, output.at(row, v), h, n);
+            store_unless_faded(simd, output.at(row, v), h, n);
         }
         let h = match block.mask {
             Some(mask) => simd.mul(h, load(simd, mask.at(row, v), n)),
             None => h,
         };
-        store(simd, kept.h.at(row, v), h, n);
+        store_unless_faded(simd, kept.h.at(row, v), h, n);
     }
 }
 
@@ -282,7 +282,7 @@ unsafe fn gradient<S: Simd>(
         let c = load(simd, g.c.at(row, v), n);
         let (mut du, dc) =
             step_gradient(simd, gates, c_before, c, dh, load(simd, g.dc.at(row, v), n));
-        store_gradient(simd, g.dc.at(row, v), dc, n);
+        store_unless_faded(simd, g.dc.at(row, v), dc, n);
         for du in &mut du {
             *du = unless_faded(simd, *du);
         }
@@ -359,9 +359,9 @@ impl Kernel for AdaptiveCellGradient {
                                 let pi = load(simd, policy[j].at(row, column), n);
                                 let product = load(simd, products[j].at(row, column), n);
                                 let d_pi = simd.mul(simd.mul(du, product), tanh_slope(simd, pi));
-                                store_gradient(simd, policy[j].at(row, column), d_pi, n);
+                                store_unless_faded(simd, policy[j].at(row, column), d_pi, n);
                                 let d_product = simd.mul(du, pi);
-                                store_gradient(simd, products[j].at(row, column), d_product, n);
+                                store_unless_faded(simd, products[j].at(row, column), d_product, n);
                             }
                         } else {
                             store(simd, gradients.gates.at(row, column), du, n);
@@ -371,7 +371,7 @@ impl Kernel for AdaptiveCellGradient {
                             let bias = load(simd, bias.at(0, column), n);
                             d_bias_sums[gate] = simd.mul_add(du, pi, d_bias_sums[gate]);
                             let d_pi = simd.mul(simd.mul(du, bias), tanh_slope(simd, pi));
-                            store_gradient(simd, policy.at(row, column), d_pi, n);
+                            store_unless_faded(simd, policy.at(row, column), d_pi, n);
                         }
                     }
                 }

@@ -146,11 +146,12 @@ pub(crate) unsafe fn store<S: Simd>(simd: S, to: *mut f32, x: S::F, n: usize) {
     }
 }
 
-/// Gradients smaller than this become zero.
+/// Activations and gradients smaller than this become zero.
 ///
-/// Gradients fade as they go back through time. Below the smallest normal number, 2⁻¹²⁶, most processors compute some hundred
-/// times slower, and such gradients meet weights and slopes that are small themselves. No sum in f32 that matters notices 2⁻¹⁰⁰.
-const FADED: f32 = f32::from_bits((127 - 100) << 23);
+/// Signals fade on their way up a deep stack and gradients on their way back through time. Below the smallest normal number,
+/// 2⁻¹²⁶, most processors compute some hundred times slower. The product of two numbers that have not faded is a normal one, so
+/// that neither steps nor gradients of matrices get there.
+const FADED: f32 = f32::from_bits((127 - 63) << 23);
 
 /// `x`, or zero where it has [`FADED`]; NaN stays.
 #[inline(always)]
@@ -158,12 +159,12 @@ pub(crate) fn unless_faded<S: Simd>(simd: S, x: S::F) -> S::F {
     simd.select_lt(simd.abs(x), simd.splat(FADED), simd.splat(0.0), x)
 }
 
-/// Stores `n` gradients, mostly a whole vector, [unless they have faded](unless_faded).
+/// Stores `n` activations or gradients, mostly a whole vector, [unless they have faded](unless_faded).
 ///
 /// # Safety
 /// They are writable.
 #[inline(always)]
-pub(crate) unsafe fn store_gradient<S: Simd>(simd: S, to: *mut f32, x: S::F, n: usize) {
+pub(crate) unsafe fn store_unless_faded<S: Simd>(simd: S, to: *mut f32, x: S::F, n: usize) {
     // SAFETY: the caller vouches for `n` numbers.
     unsafe { store(simd, to, unless_faded(simd, x), n) }
 }

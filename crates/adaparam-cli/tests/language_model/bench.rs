@@ -75,6 +75,7 @@ fn what_cannot_be_measured_is_refused() {
             "quick-lstm is a plain LSTM",
         ),
         (&["eval", "--readable"], "--readable"),
+        (&["--instructions", "mmx"], "--instructions = mmx"),
         (&["--set", "train.windows=3"], "train.window"),
         (&["tail", "--steps", "10"], "--steps = 10"),
     ] {

@@ -2,7 +2,7 @@
 
 use crate::cell::tanh_slope;
 use crate::gemm::GROUP;
-use crate::grid::{Reads, Writes, load, store, store_gradient, vectors};
+use crate::grid::{Reads, Writes, load, store, store_unless_faded, vectors};
 use crate::math::tanh;
 use crate::simd::{Kernel, Simd};
 
@@ -32,7 +32,7 @@ impl Kernel for StaticLatent {
                     if let Some(mask) = self.mask {
                         z = simd.mul(z, load(simd, mask.at(row, v), n));
                     }
-                    store(simd, self.z.at(row, v), z, n);
+                    store_unless_faded(simd, self.z.at(row, v), z, n);
                 }
             }
         }
@@ -64,7 +64,7 @@ impl Kernel for AdaptInput {
                     let pi = tanh(simd, simd.load(self.tile.at(row, self.lane + v)));
                     store(simd, self.policy.at(row, v), pi, n);
                     let source = load(simd, self.source.at(row, self.first + v), n);
-                    store(simd, self.adapted.at(row, v), simd.mul(pi, source), n);
+                    store_unless_faded(simd, self.adapted.at(row, v), simd.mul(pi, source), n);
                 }
             }
         }
@@ -118,7 +118,7 @@ impl Kernel for InputGradient {
                         let pi = load(simd, policy.at(row, v), n);
                         let slope = tanh_slope(simd, pi);
                         let d_pi = simd.mul(simd.mul(d, load(simd, source.at(row, v), n)), slope);
-                        store_gradient(simd, policy.at(row, v), d_pi, n);
+                        store_unless_faded(simd, policy.at(row, v), d_pi, n);
                         d = simd.mul(d, pi);
                     }
                     let to = self.to.at(row, v);
@@ -127,7 +127,7 @@ impl Kernel for InputGradient {
                     } else {
                         d
                     };
-                    store_gradient(simd, to, d, n);
+                    store_unless_faded(simd, to, d, n);
                 }
             }
         }
@@ -154,7 +154,7 @@ impl Kernel for AddShares {
                     for share in &self.shares {
                         sum = simd.add(sum, load(simd, share.at(row, v), n));
                     }
-                    store_gradient(simd, self.to.at(row, v), sum, n);
+                    store_unless_faded(simd, self.to.at(row, v), sum, n);
                 }
             }
         }
@@ -185,7 +185,7 @@ impl Kernel for StaticLatentGradient {
                         d = simd.mul(d, load(simd, mask.at(row, v), n));
                     }
                     let d = simd.select_lt(zero, load(simd, self.z.at(row, v), n), d, zero);
-                    store_gradient(simd, self.d_u.at(row, v), d, n);
+                    store_unless_faded(simd, self.d_u.at(row, v), d, n);
                     store(simd, self.dz.at(row, v), zero, n);
                 }
             }

@@ -1,6 +1,6 @@
 //! Point-wise kernels of the softmax.
 
-use crate::grid::{Reads, Writes, load, store, store_gradient, vectors};
+use crate::grid::{Reads, Writes, load, store, store_unless_faded, vectors};
 use crate::math::exp;
 use crate::simd::{Kernel, Simd};
 
@@ -131,7 +131,7 @@ impl Kernel for ScaleRows {
                 unsafe {
                     let at = self.exponentials.at(row, v);
                     let d = simd.mul(factor, load(simd, at, n));
-                    store_gradient(simd, at, d, n);
+                    store_unless_faded(simd, at, d, n);
                     if let Some(d_bias) = self.d_bias {
                         let at = d_bias.at(0, v);
                         store(simd, at, simd.add(load(simd, at, n), d), n);

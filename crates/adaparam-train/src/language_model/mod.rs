@@ -24,6 +24,7 @@ mod train;
 
 pub use adam::Adam;
 pub use adaparam_kernels::Engine;
+pub use adaparam_kernels::simd::Path;
 pub use compute::{Learner, PHASES, Phase, Phases, Reader};
 pub use config::{DataSpec, LanguageModelConfig, LayerKind, ModelSpec, TextSource, TrainSpec};
 pub use evaluate::{Evaluation, evaluate};

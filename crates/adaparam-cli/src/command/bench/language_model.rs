@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use adaparam_train::language_model::{
-    Activity, LayerKind, Means, Preset, Speed, baseline, measure, on_threads, preset,
+    Activity, Engine, LayerKind, Means, Path, Preset, Speed, baseline, measure, on_threads, preset,
 };
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget};
@@ -20,6 +20,7 @@ pub(super) struct LanguageModelBench<'a> {
     pub(super) threads: usize,
     pub(super) repetitions: Option<u32>,
     pub(super) changes: &'a [(String, String)],
+    pub(super) instructions: Option<&'a str>,
     pub(super) means: Means,
 }
 
@@ -44,7 +45,9 @@ impl LanguageModelBench<'_> {
             .map_or(self.default_repetitions(), |n| n as usize);
         let bar = ProgressBar::with_draw_target(Some(repetitions as u64), draw_target());
         let mut watch = |done| bar.set_position(done as u64);
-        let speed = on_threads(self.threads, |engine| {
+        let path = self.path()?;
+        let speed = on_threads(self.threads, |_| {
+            let engine = &Engine::with_path(self.threads, path);
             let (activity, means) = (self.activity, self.means);
             measure(
                 &config,
@@ -99,6 +102,15 @@ impl LanguageModelBench<'_> {
                 )
             }),
             Some(other) => bail!("--model = {other}: must be alstm or lstm"),
+        }
+    }
+
+    fn path(&self) -> anyhow::Result<Path> {
+        match self.instructions {
+            None => Ok(Path::best()),
+            Some(name) => Path::named(name).with_context(|| {
+                format!("--instructions = {name}: this processor, or this build, has no instruction set of this name")
+            }),
         }
     }
 

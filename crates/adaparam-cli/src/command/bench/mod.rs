@@ -52,6 +52,9 @@ pub(crate) struct Bench {
     /// Training steps by Burn's tensor operations and autodiff instead of the CPU kernels
     #[arg(long)]
     readable: bool,
+    /// Instruction set of the kernels: avx512, avx2, neon or portable [default: the best that the processor has]
+    #[arg(long, value_name = "NAME")]
+    instructions: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -97,6 +100,7 @@ impl Bench {
             threads: threads(self.threads),
             repetitions: self.repetitions,
             changes: &self.changes,
+            instructions: self.instructions.as_deref(),
             means: if self.readable {
                 Means::Readable
             } else {
