@@ -1,5 +1,4 @@
-"""How time and memory of a training step grow with the window's length and with the number of layers, and what it costs
-that each gate has input adaptations of its own.
+"""How time and memory of a training step grow with the window's length and with the number of layers.
 
     cargo build --release
     python3 bench/growth.py
@@ -23,15 +22,15 @@ WINDOWS = [35, 70, 140, 280, 500, 1000, 2000]
 LAYERS = [1, 2, 3, 4, 6, 8]
 
 
-def measure(changes, *more):
-    command = [str(ADAPARAM), "bench", "step", "--preset", PRESET, "--repetitions", "5", "--json", *more]
+def measure(changes):
+    command = [str(ADAPARAM), "bench", "step", "--preset", PRESET, "--repetitions", "5", "--json"]
     for key, value in changes.items():
         command += ["--set", f"{key}={value}"]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def series(key, values, *more):
-    rounds = [[measure({key: value}, *more) for value in values] for _ in range(ROUNDS)]
+def series(key, values):
+    rounds = [[measure({key: value}) for value in values] for _ in range(ROUNDS)]
     rows = []
     for value, runs in zip(values, zip(*rounds)):
         rows.append(
@@ -58,8 +57,6 @@ def main():
         "rounds": ROUNDS,
         "window": series("train.window", WINDOWS),
         "layers": series("model.layers", LAYERS),
-        # Untied adaptations have no kernels: both sides by tensor operations.
-        "tying": series("model.tying", ["tied", "untied"], "--readable"),
     }
     (ROOT / "results" / "bench-growth.json").write_text(json.dumps(record, indent=1) + "\n")
 
