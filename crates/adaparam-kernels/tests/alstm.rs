@@ -281,7 +281,7 @@ fn what_fades_becomes_zero_before_it_becomes_slow() {
     } = setup.run(&Engine::new(1));
     let states = d_state.iter().flat_map(|d| [&d.h, &d.c, &d.z, &d.z_c]);
     let of_weights = gradients.iter().flat_map(Layer::named).map(|(_, of)| of);
-    let of_weights: Vec<f32> = of_weights.flat_map(|of| of.to_vec()).collect();
+    let of_weights: Vec<f32> = of_weights.flat_map(Clone::clone).collect();
     assert!(of_weights.iter().any(|d| *d != 0.0), "something is left");
     for value in states.flatten().chain(&d_x).chain(&of_weights) {
         assert!(!value.is_subnormal(), "{value:e}");
