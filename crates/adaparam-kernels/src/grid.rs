@@ -159,6 +159,11 @@ pub(crate) fn unless_faded<S: Simd>(simd: S, x: S::F) -> S::F {
     simd.select_lt(simd.abs(x), simd.splat(FADED), simd.splat(0.0), x)
 }
 
+/// As [`unless_faded`], of one number.
+pub(crate) fn number_unless_faded(x: f32) -> f32 {
+    if x.abs() < FADED { 0.0 } else { x }
+}
+
 /// Stores `n` activations or gradients, mostly a whole vector, [unless they have faded](unless_faded).
 ///
 /// # Safety

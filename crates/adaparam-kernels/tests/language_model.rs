@@ -52,6 +52,7 @@ fn naive_softmax(
 
 struct Result {
     losses: Vec<f32>,
+    losses_alone: Vec<f32>,
     d_input: Vec<f32>,
     d_weight: Vec<f32>,
     d_bias: Vec<f32>,
@@ -88,9 +89,9 @@ fn softmax(
         &mut gradient,
     );
     softmax.loss(engine, projection, input, targets, &mut again);
-    assert_eq!(losses, again, "the loss with and without gradients");
     Result {
         losses,
+        losses_alone: again,
         d_input,
         d_weight,
         d_bias,
@@ -115,6 +116,7 @@ proptest! {
         for engine in engines() {
             let result = softmax(&engine, Softmax::with_chunk(rows_at_once * vocabulary), &projection, &input, &targets, 0.25);
             assert_close("losses", &result.losses, &losses, 1e-5, 1e-5);
+            assert_close("losses without gradients", &result.losses_alone, &losses, 1e-5, 1e-5);
             assert_close("d_input", &result.d_input, &d_input, 1e-4, 1e-5);
             assert_close("d_weight", &result.d_weight, &d_weight, 1e-4, 1e-5);
             assert_close("d_bias", &result.d_bias, &d_bias, 1e-4, 1e-5);
@@ -276,7 +278,7 @@ fn results_are_the_same_bits_for_any_number_of_threads() {
             }],
         );
         (
-            result.losses,
+            (result.losses, result.losses_alone),
             result.d_input,
             result.d_bias,
             d_weight,

@@ -62,6 +62,25 @@ impl Ahead for Stream {
 #[derive(Clone, Copy)]
 pub(super) struct Rows(pub(super) usize);
 
+/// Requests rows of the left operand some rows before their turn, and those of the panel as [`Rows`] does.
+#[derive(Clone, Copy)]
+pub(super) struct Both {
+    /// A row of the left operand, some rows after the first.
+    pub(super) left: *const f32,
+    /// From one of its rows to the next.
+    pub(super) stride: usize,
+    /// For the panel.
+    pub(super) panel: Rows,
+}
+
+impl Ahead for Both {
+    #[inline(always)]
+    fn request<S: Simd>(&mut self, simd: S, row: usize, panel: *const f32) {
+        simd.prefetch(self.left.wrapping_add(row * self.stride));
+        self.panel.request(simd, row, panel);
+    }
+}
+
 impl Ahead for Rows {
     #[inline(always)]
     fn request<S: Simd>(&mut self, simd: S, _: usize, panel: *const f32) {
@@ -175,24 +194,20 @@ unsafe fn add_products<S: Simd, const R: usize, const V: usize>(
 }
 
 /// Calls [`tile`] for numbers of rows and vectors known only at run time, up to a number of rows known to the compiler.
-/// `$left` may use `$r`, the number of rows.
 macro_rules! tile_of {
-    ($simd:ident: $s:ident, $rows:expr, $max:expr, |$r:ident| $left:expr, $panel:expr, $k:expr, $ahead:expr, $target:expr) => {
+    ($simd:ident: $s:ident, $rows:expr, $max:expr, $left:expr, $panel:expr, $k:expr, $ahead:expr, $target:expr) => {
         if $s::PANEL_VECTORS == 4 {
-            tile_of!(@rows $simd: $s, $rows, $max, |$r| $left, $panel, $k, $ahead, $target, 4, (1 2 3 4 5 6))
+            tile_of!(@rows $simd: $s, $rows, $max, $left, $panel, $k, $ahead, $target, 4, (1 2 3 4 5 6))
         } else if $target.columns > $s::LANES {
-            tile_of!(@rows $simd: $s, $rows, $max, |$r| $left, $panel, $k, $ahead, $target, 2, (1 2 3 4 5 6 7 8 9 10 11 12 13 14))
+            tile_of!(@rows $simd: $s, $rows, $max, $left, $panel, $k, $ahead, $target, 2, (1 2 3 4 5 6 7 8 9 10 11 12 13 14))
         } else {
-            tile_of!(@rows $simd: $s, $rows, $max, |$r| $left, $panel, $k, $ahead, $target, 1, (1 2 3 4 5 6 7 8 9 10 11 12 13 14))
+            tile_of!(@rows $simd: $s, $rows, $max, $left, $panel, $k, $ahead, $target, 1, (1 2 3 4 5 6 7 8 9 10 11 12 13 14))
         }
     };
-    (@rows $simd:ident: $s:ident, $rows:expr, $max:expr, |$r:ident| $left:expr, $panel:expr, $k:expr, $ahead:expr, $target:expr, $v:literal,
+    (@rows $simd:ident: $s:ident, $rows:expr, $max:expr, $left:expr, $panel:expr, $k:expr, $ahead:expr, $target:expr, $v:literal,
      ($($n:literal)*)) => {
         match $rows {
-            $($n if $n <= $max => {
-                let $r: usize = $n;
-                tile::<$s, $n, $v>($simd, $left, $panel, $k, $ahead, $target);
-            })*
+            $($n if $n <= $max => tile::<$s, $n, $v>($simd, $left, $panel, $k, $ahead, $target),)*
             rows => unreachable!("a tile of {rows} rows"),
         }
     };
@@ -215,19 +230,20 @@ pub(super) unsafe fn rows_in_place<S: Simd>(
 ) {
     // SAFETY: the caller vouches for all three operands.
     unsafe {
-        tile_of!(simd: S, rows, S::ROW_TILE, |_r| Left { start: a, row_stride: stride, step: 1 }, panel, k, ahead, target);
+        tile_of!(simd: S, rows, S::ROW_TILE, Left { start: a, row_stride: stride, step: 1 }, panel, k, ahead, target);
     }
 }
 
-/// `target (+)= aᵀ · panel` for up to [`Simd::TILE_ROWS`] columns of `a`, packed side by side.
+/// `target (+)= aᵀ · panel` for up to [`Simd::TILE_ROWS`] neighbouring columns of `a`, whose rows are `stride` apart.
 ///
 /// # Safety
-/// `a` is readable for `k` times `rows` numbers, `panel` for `k` rows of [`Simd::PANEL`] numbers, `target` writable.
+/// `a` is readable for `k` rows of `columns` numbers, `panel` for `k` rows of [`Simd::PANEL`] numbers, `target` writable.
 #[inline(always)]
-pub(super) unsafe fn rows_packed<S: Simd>(
+pub(super) unsafe fn columns_in_place<S: Simd>(
     simd: S,
-    rows: usize,
+    columns: usize,
     a: *const f32,
+    stride: usize,
     panel: *const f32,
     k: usize,
     ahead: impl Ahead,
@@ -235,6 +251,6 @@ pub(super) unsafe fn rows_packed<S: Simd>(
 ) {
     // SAFETY: the caller vouches for all three operands.
     unsafe {
-        tile_of!(simd: S, rows, S::TILE_ROWS, |r| Left { start: a, row_stride: 1, step: r }, panel, k, ahead, target);
+        tile_of!(simd: S, columns, S::TILE_ROWS, Left { start: a, row_stride: 1, step: stride }, panel, k, ahead, target);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The right operand is packed into panels of [`Simd::PANEL`](crate::simd::Simd::PANEL) columns. A product of few rows with
 //! weights that are used at every step of a window ([`Panels`], [`product`]) packs once and streams the panels; a product
-//! over the rows of a whole window ([`transposed_product`]) packs both operands as it goes.
+//! over the rows of a whole window ([`transposed_product`]) packs both operands as it goes, or leaves the left one where it lies
+//! if its owner laid it out for that.
 //!
 //! Each element of a result is one chain of multiply-adds over `k`, cut at multiples of fixed block sizes. Neither threads nor
 //! tiles change it.
@@ -17,3 +18,4 @@ pub(crate) use pack::{pad, unit_groups};
 pub use panels::product;
 pub(crate) use panels::tile;
 pub use transposed::{Scratch, transposed_product};
+pub(crate) use transposed::{packed_length, transposed_tiles};

@@ -1,6 +1,6 @@
 //! Products over the rows of a whole window: gradients of weights.
 
-use super::micro::{Rows, Target, rows_packed};
+use super::micro::{Both, Rows, Target, columns_in_place};
 use crate::Engine;
 use crate::grid::{Reads, Writes, load, store, vectors};
 use crate::memory::Buffer;
@@ -12,6 +12,8 @@ const K_BLOCK: usize = 2048;
 /// Bytes of a packed block that stays in the second cache level of a core while the other operand passes over it.
 const BLOCK_BYTES: usize = 768 << 10;
 
+/// Most rows of a left operand in place that all panels pass over before the next ones, so that they stay in the first cache level.
+const DEPTH: usize = 180;
 /// How many rows ahead of its use a matrix is requested while it is packed.
 const AHEAD: usize = 32;
 /// How many rows ahead of its use a packed panel is requested.
@@ -281,15 +283,94 @@ impl Kernel for Tile<'_> {
         );
         // SAFETY: the strips hold `k` rows, the caller checked the target.
         unsafe {
-            rows_packed(
+            columns_in_place(
                 simd,
                 self.rows,
                 self.left.as_ptr(),
+                self.rows,
                 self.right.as_ptr(),
                 self.k,
                 Rows(PANEL_AHEAD),
                 self.target,
             );
+        }
+    }
+}
+
+/// `out (+)= aᵀ · b` for `k` rows of `m` columns of `a`, where they lie, and `n` columns of `b`, [packed](packed_length) panel after
+/// panel. The rows of `a` should be an odd number of cache lines apart, so that a column does not crowd into few places of the cache.
+///
+/// # Safety
+/// `a` is readable for `k` rows of `m`, `out` writable for `m` rows of `n`.
+pub(crate) unsafe fn transposed_tiles(
+    path: Path,
+    (m, n, k): (usize, usize, usize),
+    a: Reads,
+    b: &[f32],
+    out: Writes,
+    add: bool,
+) {
+    assert!(b.len() >= packed_length(path, n, k), "length of the panels");
+    path.run(TransposedTiles {
+        m,
+        n,
+        k,
+        a,
+        b,
+        out,
+        add,
+    });
+}
+
+/// Numbers in the panels of `k` rows of `n` columns.
+pub(crate) fn packed_length(path: Path, n: usize, k: usize) -> usize {
+    n.next_multiple_of(path.panel()) * k
+}
+
+struct TransposedTiles<'a> {
+    m: usize,
+    n: usize,
+    k: usize,
+    a: Reads,
+    b: &'a [f32],
+    out: Writes,
+    add: bool,
+}
+
+impl Kernel for TransposedTiles<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { m, n, k, a, .. } = self;
+        let strips = m.div_ceil(S::TILE_ROWS);
+        let slices = k.div_ceil(DEPTH).max(1);
+        for strip in 0..strips {
+            let first = m * strip / strips;
+            let count = m * (strip + 1) / strips - first;
+            for slice in 0..slices {
+                let row = k * slice / slices;
+                let depth = k * (slice + 1) / slices - row;
+                for panel in 0..n.div_ceil(S::PANEL) {
+                    let column = panel * S::PANEL;
+                    let target = Target {
+                        start: self.out.at(first, column),
+                        row_stride: self.out.stride(),
+                        columns: S::PANEL.min(n - column),
+                        add: self.add || slice > 0,
+                    };
+                    let ahead = Both {
+                        left: a.at(row + AHEAD, first + count - 1),
+                        stride: a.stride(),
+                        panel: Rows(PANEL_AHEAD),
+                    };
+                    // SAFETY: the caller vouches for these columns of `a` and this part of the result; the panels are long enough.
+                    unsafe {
+                        let b = self.b.as_ptr().add(column * k + row * S::PANEL);
+                        let left = a.at(row, first);
+                        columns_in_place(simd, count, left, a.stride(), b, depth, ahead, target);
+                    }
+                }
+            }
         }
     }
 }

@@ -1,20 +1,26 @@
 //! Projection to a vocabulary and cross-entropy, in chunks of rows.
 //!
-//! Logits exist once, for at most [`CHUNK`] numbers at a time. While a block of them is still in cache, its exponentials relative to
-//! the largest logit of each row are written over them and summed; when all blocks are known, one factor for each row and block turns
-//! them into probabilities, and the gradients are written over those.
+//! Logits exist once, for at most [`CHUNK`] numbers at a time, by blocks of words. While a block of them is still in cache, its
+//! exponentials relative to the largest logit of each row are written over them, summed, and multiplied with the matrix for the
+//! gradient of the input. When a row's blocks are all known, one factor for each of them turns exponentials into probabilities. No
+//! pass over the exponentials applies it: for the gradient of the matrix, the factors scale the rows of the input instead.
 
-mod backward;
+mod by_rows;
+mod by_words;
 mod forward;
 mod pointwise;
+mod words;
 
 use crate::Engine;
-use crate::gemm::{Panels, Scratch, Source, contiguous_groups, transposed_product};
+use crate::gemm::{GROUP, Panels, Source, contiguous_groups};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
 use crate::threads::Parts;
-use forward::{ROWS, WORDS, Words};
-use pointwise::AddBias;
+use pointwise::{AddBias, Part};
+use words::{WORDS, Words};
+
+/// From one row of a block of exponentials to the next: an odd number of cache lines, as [`crate::gemm`] likes it.
+const STRIDE: usize = WORDS + GROUP;
 
 /// Most logits that exist at once unless [`Softmax::with_chunk`] says otherwise: 14 MB.
 pub const CHUNK: usize = 3_500_000;
@@ -60,13 +66,14 @@ pub struct Softmax {
     chunk: usize,
     forward: Panels,
     backward: Panels,
+    /// Logits, then their exponentials: for every block of words a matrix with a row every [`STRIDE`] numbers.
     logits: Buffer,
-    /// For every block of words and row: largest logit, later the factor that makes probabilities, and sum of exponentials.
-    partial: Buffer,
-    /// One for every row.
-    target_logits: Buffer,
-    d_bias: Buffer,
-    products: Scratch,
+    /// For every block of words and row.
+    parts: Vec<Part>,
+    /// For every block of words and row: what makes gradients of exponentials.
+    factors: Buffer,
+    /// Panels of the input, scaled, for each thread.
+    scaled: Buffer,
 }
 
 /// Gradients that [`Softmax::gradient`] writes.
@@ -93,10 +100,9 @@ impl Softmax {
             forward: Panels::default(),
             backward: Panels::default(),
             logits: Buffer::default(),
-            partial: Buffer::default(),
-            target_logits: Buffer::default(),
-            d_bias: Buffer::default(),
-            products: Scratch::default(),
+            parts: Vec::new(),
+            factors: Buffer::default(),
+            scaled: Buffer::default(),
         }
     }
 
@@ -123,7 +129,7 @@ impl Softmax {
         let vocabulary = projection.vocabulary();
         assert_eq!(logits.len(), rows * vocabulary, "length of the logits");
         let out = Parts::new(logits);
-        engine.pool().run(vocabulary.div_ceil(WORDS), |block, _| {
+        engine.pool().run(Words::blocks(vocabulary), |block, _| {
             let words = Words::of(block, vocabulary);
             let target = Writes::new(&out, words.first, vocabulary, rows, words.count);
             self.block(engine, projection, words, input, rows, target);
@@ -150,20 +156,8 @@ impl Softmax {
         targets: &[u32],
         loss: &mut [f32],
     ) -> f64 {
-        let vocabulary = projection.vocabulary();
         check(projection, input, targets, loss);
-        let threads = engine.pool().threads();
-        self.logits.resize(threads * ROWS * WORDS);
-        let mut logits = std::mem::take(&mut self.logits);
-        {
-            let scratch = Parts::new(&mut logits);
-            let place = |words: Words, rows: usize, _, thread| {
-                Writes::new(&scratch, thread * ROWS * WORDS, WORDS, rows, words.count)
-            };
-            self.gather(engine, projection, input, targets, &place);
-        }
-        self.logits = logits;
-        self.combine(vocabulary.div_ceil(WORDS), targets.len(), loss);
+        self.losses(engine, projection, input, targets, loss);
         loss.iter().copied().map(f64::from).sum()
     }
 
@@ -209,49 +203,27 @@ impl Softmax {
             gradient.d_weight.fill(0.0);
         }
         let rows_at_once = (self.chunk / vocabulary.max(1)).clamp(1, targets.len().max(1));
-        self.logits.resize(rows_at_once * vocabulary);
-        let mut logits = std::mem::take(&mut self.logits);
+        self.logits
+            .resize(Words::blocks(vocabulary) * rows_at_once * STRIDE);
         let chunks = targets
             .chunks(rows_at_once)
             .zip(loss.chunks_mut(rows_at_once));
         for (index, (targets, loss)) in chunks.enumerate() {
-            let first = index * rows_at_once * width;
-            let input = &input[first..first + targets.len() * width];
-            {
-                let shared = Parts::new(&mut logits);
-                let place = |words: Words, rows: usize, first: usize, _| {
-                    Writes::new(
-                        &shared,
-                        first * vocabulary + words.first,
-                        vocabulary,
-                        rows,
-                        words.count,
-                    )
-                };
-                self.gather(engine, projection, input, targets, &place);
-            }
-            self.combine(vocabulary.div_ceil(WORDS), targets.len(), loss);
-            let d_input = &mut gradient.d_input[first..first + targets.len() * width];
-            self.input_gradient(
+            let range =
+                index * rows_at_once * width..(index * rows_at_once + targets.len()) * width;
+            let input = &input[range.clone()];
+            let d_input = &mut gradient.d_input[range];
+            self.by_rows(engine, projection, input, targets, scale, loss, d_input);
+            self.by_words(
                 engine,
                 projection,
+                input,
                 targets,
                 scale,
-                &mut logits,
-                d_input,
-                gradient.d_bias,
-            );
-            transposed_product(
-                engine,
-                &mut self.products,
-                (vocabulary, width, targets.len()),
-                (&logits, vocabulary),
-                (input, width),
-                (gradient.d_weight, width),
+                gradient,
                 index > 0,
             );
         }
-        self.logits = logits;
         loss.iter().copied().map(f64::from).sum()
     }
 }

@@ -1,0 +1,145 @@
+//! The half of the gradient that goes row by row: losses, and the gradient of the input.
+
+use super::forward::Normaliser;
+use super::pointwise::Part;
+use super::words::Words;
+use super::{Projection, STRIDE, Softmax};
+use crate::Engine;
+use crate::gemm::tile;
+use crate::grid::{Writes, number_unless_faded};
+use crate::threads::Parts;
+
+/// Most rows of a task: their exponentials of a block of words stay in the second cache level until they are multiplied.
+const ROWS: usize = 56;
+/// Tasks come in multiples of this, so that few threads finish together.
+const TASKS: usize = 4;
+
+impl Softmax {
+    /// Keeps the exponentials of all logits, and the factors that turn them into the gradients of `scale` times the losses, less
+    /// `scale` at the targets. Writes losses and the gradient of the input.
+    ///
+    /// A row's exponentials are relative to its largest logit so far. Where a block of words has a larger one, the row's sum of
+    /// products is brought down to it before the block's own are added.
+    pub(super) fn by_rows(
+        &mut self,
+        engine: &Engine,
+        projection: &Projection<'_>,
+        input: &[f32],
+        targets: &[u32],
+        scale: f32,
+        loss: &mut [f32],
+        d_input: &mut [f32],
+    ) {
+        let Projection { weight, width, .. } = *projection;
+        let vocabulary = projection.vocabulary();
+        let rows = targets.len();
+        let blocks = Words::blocks(vocabulary);
+        let tasks = (rows.div_ceil(TASKS * ROWS) * TASKS).min(rows);
+        let mut exponentials = std::mem::take(&mut self.logits);
+        let mut parts = std::mem::take(&mut self.parts);
+        let mut factors = std::mem::take(&mut self.factors);
+        parts.clear();
+        parts.resize(blocks * rows, Part::NOTHING);
+        factors.resize(blocks * rows);
+        {
+            let exponentials = Parts::new(&mut exponentials);
+            let parts = Parts::new(&mut parts);
+            let factors = Parts::new(&mut factors);
+            let loss = Parts::new(loss);
+            let d_input = Parts::new(d_input);
+            let this = &*self;
+            engine.pool().run(tasks, |task, _| {
+                let (first, last) = (rows * task / tasks, rows * (task + 1) / tasks);
+                let count = last - first;
+                let targets = &targets[first..last];
+                // SAFETY: this task alone has these rows of every array.
+                let (loss, d_input) = unsafe {
+                    (
+                        loss.get(first..last),
+                        d_input.get(first * width..last * width),
+                    )
+                };
+                // SAFETY: as above; no two parts of the same block are in use at once.
+                let part_of =
+                    |block: usize| unsafe { parts.get(block * rows + first..block * rows + last) };
+                for block in 0..blocks {
+                    let words = Words::of(block, vocabulary);
+                    let start = (block * rows + first) * STRIDE;
+                    let out = Writes::new(&exponentials, start, STRIDE, count, words.count);
+                    let now = part_of(block);
+                    if block > 0 {
+                        now.copy_from_slice(part_of(block - 1));
+                    }
+                    // SAFETY: as above.
+                    unsafe {
+                        this.exponentials(
+                            engine,
+                            projection,
+                            words,
+                            &input[first * width..last * width],
+                            targets,
+                            out,
+                            now,
+                            // A target's logit waits in the place of its loss.
+                            |row, logit| loss[row] = logit,
+                        );
+                    }
+                    if block > 0 {
+                        bring_down(part_of(block - 1), now, d_input, width);
+                    }
+                    let backward = &this.backward;
+                    let cut =
+                        backward.cut(0..backward.count(), words.first..words.first + words.count);
+                    let sums = Parts::new(d_input);
+                    let sums = Writes::new(&sums, 0, width, count, width);
+                    // SAFETY: the rows have these words, and the sums belong to this task.
+                    unsafe {
+                        tile(
+                            engine.path(),
+                            count,
+                            out.reads(),
+                            cut,
+                            sums,
+                            width,
+                            block > 0,
+                        );
+                    };
+                }
+                let sums = d_input.chunks_exact_mut(width);
+                for (row, ((loss, sums), &target)) in
+                    loss.iter_mut().zip(sums).zip(targets).enumerate()
+                {
+                    let part = |block: usize| part_of(block)[row];
+                    let normaliser = Normaliser::of((0..blocks).map(part));
+                    *loss = normaliser.loss(*loss);
+                    for block in 0..blocks {
+                        let factor = f64::from(scale) * normaliser.factor(part(block));
+                        let at = block * rows + first + row;
+                        // SAFETY: as above.
+                        unsafe { factors.get(at..at + 1)[0] = number_unless_faded(factor as f32) };
+                    }
+                    let factor = (f64::from(scale) * normaliser.factor(part(blocks - 1))) as f32;
+                    let target = &weight[target as usize * width..][..width];
+                    for (x, &w) in sums.iter_mut().zip(target) {
+                        *x = number_unless_faded(*x * factor - scale * w);
+                    }
+                }
+            });
+        }
+        self.logits = exponentials;
+        self.parts = parts;
+        self.factors = factors;
+    }
+}
+
+/// Makes sums that are relative to the largest logits before relative to those now.
+fn bring_down(before: &[Part], now: &[Part], sums: &mut [f32], width: usize) {
+    for ((before, now), sums) in before.iter().zip(now).zip(sums.chunks_exact_mut(width)) {
+        if now.largest > before.largest {
+            let factor = (before.largest - now.largest).exp();
+            for x in sums {
+                *x = number_unless_faded(*x * factor);
+            }
+        }
+    }
+}
