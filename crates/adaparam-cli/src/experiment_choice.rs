@@ -14,7 +14,7 @@ pub(crate) enum ScaleChoice {
     Full,
     /// About 5M parameters
     Medium,
-    /// About 2M parameters: hours on two cores
+    /// One or two million parameters: hours on two cores
     Small,
     /// Tiny models on embedded text: a minute or two
     Quick,

@@ -25,7 +25,7 @@ impl Experiment {
                 train_words: self.train_words(scale),
                 ..DataSpec::default()
             },
-            model: model(scale),
+            model: self.model(scale),
             train: TrainSpec {
                 epochs,
                 cut_after,
@@ -45,7 +45,7 @@ impl Experiment {
             (Self::WikiText2, Scale::Medium) => (30, vec![20, 26]),
             (Self::Ablation, Scale::Medium) => (20, vec![14, 18]),
             (Self::Ptb, Scale::Small) => (12, vec![8, 10]),
-            (Self::WikiText2 | Self::Ablation, Scale::Small) => (6, vec![4, 5]),
+            (Self::WikiText2 | Self::Ablation, Scale::Small) => (4, vec![3]),
             (Self::Ptb, Scale::Quick) => (3, vec![2]),
             (Self::WikiText2 | Self::Ablation, Scale::Quick) => (2, vec![1]),
         }
@@ -61,20 +61,23 @@ impl Experiment {
             _ => 0,
         }
     }
-}
 
-fn model(scale: Scale) -> ModelSpec {
-    let (embedding, hidden, latent) = match scale {
-        Scale::Full => (400, 1150, 100),
-        Scale::Medium => (220, 480, 50),
-        Scale::Small => (120, 240, 32),
-        Scale::Quick => (40, 64, 12),
-    };
-    ModelSpec {
-        embedding,
-        hidden,
-        latent,
-        ..ModelSpec::default()
+    /// The sizes of the paper's own model.
+    fn model(self, scale: Scale) -> ModelSpec {
+        let (embedding, hidden, latent) = match (scale, self) {
+            (Scale::Full, _) => (400, 1150, 100),
+            (Scale::Medium, _) => (220, 480, 50),
+            (Scale::Small, Self::Ptb) => (120, 240, 32),
+            // Many runs, or many words: so that each experiment is an hour or two on two cores.
+            (Scale::Small, Self::WikiText2 | Self::Ablation | Self::Robustness) => (64, 128, 24),
+            (Scale::Quick, _) => (40, 64, 12),
+        };
+        ModelSpec {
+            embedding,
+            hidden,
+            latent,
+            ..ModelSpec::default()
+        }
     }
 }
 
