@@ -252,10 +252,14 @@ fn usual(layers: Vec<usize>) -> Shape {
 
 #[test]
 fn results_are_the_same_bits_for_any_number_of_threads() {
-    let setup = Setup::new(usual(vec![131, 40]), 5, 20, true, 11);
-    let one = setup.run(&Engine::new(1));
-    for threads in [2, 3] {
-        assert!(one == setup.run(&Engine::new(threads)), "{threads} threads");
+    // The threads of a small stack divide the batch, those of a large one the columns.
+    let small = Setup::new(usual(vec![131, 40]), 5, 20, true, 11);
+    let large = Setup::new(usual(vec![520, 40]), 2, 7, true, 12);
+    for setup in [small, large] {
+        let one = setup.run(&Engine::new(1));
+        for threads in [2, 3] {
+            assert!(one == setup.run(&Engine::new(threads)), "{threads} threads");
+        }
     }
 }
 

@@ -4,8 +4,10 @@ use super::Window;
 use super::backward_step::{Carried, Kept, Layer, POLICY_BLOCK, Step};
 use super::packed::BackwardPanels;
 use super::tape::{Backward, Tape};
+use super::team::Groups;
 use super::weights::{LayerGradients, State};
 use crate::Engine;
+use crate::memory::Buffer;
 use crate::threads::Parts;
 
 impl Window<'_> {
@@ -60,15 +62,18 @@ impl Window<'_> {
             panels,
             layers: carried,
             d_latent,
+            d_biases,
             ..
         } = &mut tape.backward;
         panels.resize_with(shape.layers(), BackwardPanels::default);
         for (layer, panels) in layers.iter().zip(panels.iter_mut()) {
             panels.pack(engine, &layer.shape, &self.weights[layer.index]);
         }
-        for (index, gradients) in gradients.iter_mut().enumerate() {
+        d_biases.resize_with(shape.layers(), Buffer::default);
+        for (index, (gradients, d_bias)) in gradients.iter().zip(&mut *d_biases).enumerate() {
             gradients.check(shape, index);
-            gradients.bias.fill(0.0);
+            d_bias.resize(Groups::of(batch).count() * gradients.bias.len());
+            d_bias.fill(0.0);
         }
         std::mem::swap(carried, d_state);
         let partial = layers
@@ -81,29 +86,44 @@ impl Window<'_> {
             let d_latent = Parts::new(d_latent);
             let tapes: Vec<Kept<'_>> = tape.layers.iter_mut().map(Kept::new).collect();
             let carried: Vec<Carried<'_>> = carried.iter_mut().map(Carried::new).collect();
-            let biases: Vec<Parts<'_, f32>> =
-                gradients.iter_mut().map(|g| Parts::new(g.bias)).collect();
+            let d_biases: Vec<Parts<'_, f32>> = d_biases
+                .iter_mut()
+                .map(|d_bias| Parts::new(d_bias))
+                .collect();
             let d_x = Parts::new(d_x);
             let tiles = Parts::new(&mut tape.tiles);
-            for t in (0..steps).rev() {
-                for layer in layers.iter().rev() {
-                    let step = Step {
-                        engine,
-                        window: self,
-                        layer,
-                        panels: &panels[layer.index],
-                        tapes: &tapes,
-                        carried: &carried,
-                        d_x: &d_x,
-                        tiles: &tiles,
-                        d_latent: &d_latent,
-                        t,
-                    };
-                    step.cell(d_output, &biases[layer.index]);
-                    step.inputs();
-                    step.policy();
-                    step.latent();
-                    step.summary();
+            self.divide(engine, |team, groups| {
+                for t in (0..steps).rev() {
+                    for layer in layers.iter().rev() {
+                        let step = Step {
+                            path: engine.path(),
+                            team,
+                            rows: Groups::of(batch).rows(groups.clone()),
+                            groups: groups.clone(),
+                            window: self,
+                            layer,
+                            panels: &panels[layer.index],
+                            tapes: &tapes,
+                            carried: &carried,
+                            d_x: &d_x,
+                            tiles: &tiles,
+                            d_latent: &d_latent,
+                            t,
+                        };
+                        step.cell(d_output, &d_biases[layer.index]);
+                        step.inputs();
+                        step.policy();
+                        step.latent();
+                        step.summary();
+                    }
+                }
+            });
+        }
+        for (gradients, d_bias) in gradients.iter_mut().zip(d_biases) {
+            gradients.bias.fill(0.0);
+            for d_bias in d_bias.chunks_exact(gradients.bias.len().max(1)) {
+                for (sum, x) in gradients.bias.iter_mut().zip(d_bias) {
+                    *sum += x;
                 }
             }
         }

@@ -4,6 +4,7 @@ use super::Window;
 use super::forward_step::{Carry, Layer, Slots, Step};
 use super::packed::Packed;
 use super::tape::{Keep, Tape};
+use super::team::Groups;
 use super::weights::State;
 use crate::Engine;
 use crate::threads::Parts;
@@ -92,40 +93,31 @@ impl Window<'_> {
             let carry: Vec<Carry<'_>> = tape.layers.iter_mut().map(Carry::new).collect();
             let tiles = Parts::new(&mut tape.tiles);
             let output = Parts::new(output);
-            for t in 0..steps {
-                let slots = match keep {
-                    Keep::All => Slots {
-                        step: t,
-                        before: t,
-                        after: t + 1,
-                    },
-                    Keep::Step => Slots {
-                        step: 0,
-                        before: t % 2,
-                        after: (t + 1) % 2,
-                    },
-                };
-                for layer in &layers {
-                    let step = Step {
-                        engine,
-                        window: self,
-                        layer,
-                        panels: &packed.layers[layer.index],
-                        carry: &carry,
-                        tiles: &tiles,
-                        t,
-                        slots,
-                    };
-                    step.latent();
-                    step.adapt_inputs();
-                    step.cell((layer.index == last).then_some(&output));
+            self.divide(engine, |team, groups| {
+                let rows = Groups::of(batch).rows(groups);
+                for t in 0..steps {
+                    let slots = Slots::of(keep, t);
+                    for layer in &layers {
+                        let step = Step {
+                            path: engine.path(),
+                            team,
+                            rows,
+                            window: self,
+                            layer,
+                            panels: &packed.layers[layer.index],
+                            carry: &carry,
+                            tiles: &tiles,
+                            t,
+                            slots,
+                        };
+                        step.latent();
+                        step.adapt_inputs();
+                        step.cell((layer.index == last).then_some(&output));
+                    }
                 }
-            }
+            });
         }
-        let slot = match keep {
-            Keep::All => steps,
-            Keep::Step => steps % 2,
-        };
+        let slot = Slots::of(keep, steps).before;
         for (tape, state) in tape.layers.iter().zip(state.iter_mut()) {
             let carried = [
                 (&tape.h, &mut state.h),

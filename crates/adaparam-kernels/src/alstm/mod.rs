@@ -23,6 +23,7 @@ mod packed;
 mod pointwise;
 mod shape;
 mod tape;
+mod team;
 mod weights;
 
 pub use packed::Packed;

@@ -55,6 +55,8 @@ pub(super) struct Backward {
     pub(super) layers: Vec<LayerState>,
     /// Partial gradients of the latent variable.
     pub(super) d_latent: Buffer,
+    /// Gradients of the biases, for each layer one for each group of rows.
+    pub(super) d_biases: Vec<Buffer>,
     pub(super) products: Scratch,
     /// Steps and batch of the window that was passed through time and waits for the gradients of its matrices.
     pub(super) pending: Option<(usize, usize)>,

@@ -10,71 +10,64 @@ use crate::threads::Parts;
 
 impl Step<'_> {
     /// From the gradient of the hidden state to those of the products and of the policy that acts on them.
+    ///
+    /// `d_bias` has one gradient for each group of rows.
     pub(in crate::alstm) fn cell(&self, d_output: &[f32], d_bias: &Parts<'_, f32>) {
-        let (s, batch) = (&self.layer.shape, self.window.batch);
+        let blocks = self.layer.shape.hidden.div_ceil(GROUP);
+        self.team.run(blocks, |block, _| {
+            for group in self.groups.clone() {
+                self.of_group(group).cell_block(block, d_output, d_bias);
+            }
+        });
+    }
+
+    /// A block of units and one group of rows.
+    fn cell_block(&self, block: usize, d_output: &[f32], d_bias: &Parts<'_, f32>) {
+        let (s, rows) = (&self.layer.shape, self.rows.count);
         let (kept, carried) = self.own();
         let last = self.layer.index + 1 == self.window.shape.layers();
-        self.engine.pool().run(s.hidden.div_ceil(GROUP), |task, _| {
-            let first = task * GROUP;
-            let units = GROUP.min(s.hidden - first);
-            let gates = 3 * s.hidden + units;
-            let policy =
-                |part: Part| self.at(&kept.policy, s.policy.width, part.kept + first, gates);
-            let products = s.policy.input_product.zip(s.policy.hidden_product);
-            let masks = &self.window.masks[self.layer.index];
-            self.engine.path().run(AdaptiveCellGradient {
-                block: Block {
-                    rows: batch,
-                    units,
-                    hidden: s.hidden,
-                    mask: masks
-                        .hidden
-                        .map(|mask| Reads::new(mask, first, s.hidden, batch, units)),
-                },
-                gradients: Gradients {
-                    gates: self.at(&kept.gates, 4 * s.hidden, first, gates),
-                    c_before: self.carried_into(kept.c, 0, s.hidden, first, units),
-                    c: self.carried_into(kept.c, 1, s.hidden, first, units),
-                    dh: self.gradient(&carried.h, s.hidden, first, units).reads(),
-                    d_carried: None,
-                    d_output: last.then(|| {
-                        Reads::new(
-                            d_output,
-                            self.t * batch * s.hidden + first,
-                            s.hidden,
-                            batch,
-                            units,
-                        )
-                    }),
-                    dc: self.gradient(&carried.c, s.hidden, first, units),
-                },
-                policy: GatePolicy {
-                    products: products.map(|(input, hidden)| [policy(input), policy(hidden)]),
-                    bias: s.policy.bias.map(policy),
-                },
-                products: products.map(|_| {
-                    [0, 1].map(|j| self.at(&kept.products[j], 4 * s.hidden, first, gates))
-                }),
-                bias: s.policy.bias.map(|_| {
-                    Reads::new(
-                        self.window.weights[self.layer.index].bias,
-                        first,
-                        0,
-                        1,
-                        gates,
-                    )
-                }),
-                d_bias: s
-                    .policy
-                    .bias
-                    .map(|_| Writes::new(d_bias, first, 0, 1, gates)),
-            });
+        let first = block * GROUP;
+        let units = GROUP.min(s.hidden - first);
+        let gates = 3 * s.hidden + units;
+        let policy = |part: Part| self.at(&kept.policy, s.policy.width, part.kept + first, gates);
+        let products = s.policy.input_product.zip(s.policy.hidden_product);
+        let bias = self.window.weights[self.layer.index].bias;
+        let d_bias_first = self.groups.start * 4 * s.hidden + first;
+        self.path.run(AdaptiveCellGradient {
+            block: Block {
+                rows,
+                units,
+                hidden: s.hidden,
+                mask: self.window.masks[self.layer.index]
+                    .hidden
+                    .map(|mask| self.mask(mask, s.hidden, first, units)),
+            },
+            gradients: Gradients {
+                gates: self.at(&kept.gates, 4 * s.hidden, first, gates),
+                c_before: self.carried_into(kept.c, 0, s.hidden, first, units),
+                c: self.carried_into(kept.c, 1, s.hidden, first, units),
+                dh: self.gradient(&carried.h, s.hidden, first, units).reads(),
+                d_carried: None,
+                d_output: last.then(|| self.carried_into(d_output, 0, s.hidden, first, units)),
+                dc: self.gradient(&carried.c, s.hidden, first, units),
+            },
+            policy: GatePolicy {
+                products: products.map(|(input, hidden)| [policy(input), policy(hidden)]),
+                bias: s.policy.bias.map(policy),
+            },
+            products: products
+                .map(|_| [0, 1].map(|j| self.at(&kept.products[j], 4 * s.hidden, first, gates))),
+            bias: s.policy.bias.map(|_| Reads::new(bias, first, 0, 1, gates)),
+            d_bias: s
+                .policy
+                .bias
+                .map(|_| Writes::new(d_bias, d_bias_first, 0, 1, gates)),
         });
     }
 
     /// From the gradients of the products to those of the inputs and of the policy that acts on them.
     pub(in crate::alstm) fn inputs(&self) {
-        let (s, batch, path) = (&self.layer.shape, self.window.batch, self.engine.path());
+        let (s, rows, path) = (&self.layer.shape, self.rows.count, self.path);
         let (kept, carried) = self.own();
         let gates = 4 * s.hidden;
         let d_products = |index: usize| {
@@ -95,8 +88,7 @@ impl Step<'_> {
             ),
         ];
         let input_panels = self.panels.input.count();
-        self.engine
-            .pool()
+        self.team
             .run(input_panels + self.panels.hidden.count(), |task, thread| {
                 let (side, panel) = if task < input_panels {
                     (0, task)
@@ -108,7 +100,7 @@ impl Step<'_> {
                 let columns = panels.width().min(width - first);
                 let scratch = self.scratch(thread, panels.width());
                 // SAFETY: the gradients of the products have rows of all gates, and the tile belongs to this thread.
-                unsafe { tile(path, batch, a, panels.one(panel), scratch, columns, false) };
+                unsafe { tile(path, rows, a, panels.one(panel), scratch, columns, false) };
                 let (to, add) = match side {
                     0 => self.d_input(first, columns),
                     _ => (self.gradient(&carried.h, width, first, columns), false),
@@ -124,7 +116,7 @@ impl Step<'_> {
                     )
                 });
                 path.run(InputGradient {
-                    rows: batch,
+                    rows,
                     columns,
                     tile: scratch.reads(),
                     policy,

@@ -7,7 +7,7 @@ use crate::alstm::shape::Latent;
 use crate::alstm::tape::tile_len;
 use crate::cell::{Block, Gradients, PlainCellGradient};
 use crate::gemm::{GROUP, contiguous_groups, tile};
-use crate::grid::{Reads, Writes};
+use crate::grid::Writes;
 
 /// Columns of the policy whose share in the gradient of the latent variable one task adds up.
 pub(in crate::alstm) const POLICY_BLOCK: usize = 1024;
@@ -15,62 +15,58 @@ pub(in crate::alstm) const POLICY_BLOCK: usize = 1024;
 impl Step<'_> {
     /// Shares of blocks of the policy in the gradient of the latent variable.
     pub(in crate::alstm) fn policy(&self) {
-        let (s, batch) = (&self.layer.shape, self.window.batch);
+        let (s, rows) = (&self.layer.shape, self.rows.count);
         let (kept, _) = self.own();
         let width = s.policy.width;
         let panels = &self.panels.projection;
-        self.engine
-            .pool()
-            .run(width.div_ceil(POLICY_BLOCK), |task, _| {
-                let first = task * POLICY_BLOCK;
-                let k = POLICY_BLOCK.min(width - first);
-                let a = self.at(&kept.policy, width, first, k).reads();
-                let cut = panels.cut(0..panels.count(), first..first + k);
-                let out = Writes::new(
-                    self.d_latent,
-                    task * batch * s.latent,
-                    s.latent,
-                    batch,
-                    s.latent,
-                );
-                // SAFETY: the policy has rows of `k` from there on, and the share belongs to this task.
-                unsafe { tile(self.engine.path(), batch, a, cut, out, s.latent, false) };
-            });
+        self.team.run(width.div_ceil(POLICY_BLOCK), |task, _| {
+            let first = task * POLICY_BLOCK;
+            let k = POLICY_BLOCK.min(width - first);
+            let a = self.at(&kept.policy, width, first, k).reads();
+            let cut = panels.cut(0..panels.count(), first..first + k);
+            let out = self.share(task, 0, s.latent);
+            // SAFETY: the policy has rows of `k` from there on, and the share belongs to this task.
+            unsafe { tile(self.path, rows, a, cut, out, s.latent, false) };
+        });
+    }
+
+    /// Columns from `first` on of share number `index` in the gradient of the latent variable.
+    fn share(&self, index: usize, first: usize, columns: usize) -> Writes {
+        let (batch, latent) = (self.window.batch, self.layer.shape.latent);
+        let row = index * batch + self.rows.first;
+        Writes::new(
+            self.d_latent,
+            row * latent + first,
+            latent,
+            self.rows.count,
+            columns,
+        )
     }
 
     /// From the gradient of the latent variable to that of its pre-activations.
     pub(in crate::alstm) fn latent(&self) {
-        let (s, batch, path) = (&self.layer.shape, self.window.batch, self.engine.path());
+        let (s, rows, path) = (&self.layer.shape, self.rows.count, self.path);
         let (kept, carried) = self.own();
         let latent = s.latent;
         let shares = s.policy.width.div_ceil(POLICY_BLOCK);
-        self.engine.pool().run(latent.div_ceil(GROUP), |task, _| {
+        self.team.run(latent.div_ceil(GROUP), |task, _| {
             let first = task * GROUP;
             let units = GROUP.min(latent - first);
             let dz = self.gradient(&carried.z, latent, first, units);
-            let share = |index: usize| {
-                Writes::new(
-                    self.d_latent,
-                    index * batch * latent + first,
-                    latent,
-                    batch,
-                    units,
-                )
-                .reads()
-            };
+            let share = |index: usize| self.share(index, first, units).reads();
             path.run(AddShares {
-                rows: batch,
+                rows,
                 columns: units,
                 shares: (0..shares).map(share).collect(),
                 to: dz,
             });
             let mask = self.window.masks[self.layer.index]
                 .latent
-                .map(|mask| Reads::new(mask, first, latent, batch, units));
+                .map(|mask| self.mask(mask, latent, first, units));
             if self.window.shape.kind == Latent::Recurrent {
                 path.run(PlainCellGradient {
                     block: Block {
-                        rows: batch,
+                        rows,
                         units,
                         hidden: latent,
                         mask,
@@ -94,7 +90,7 @@ impl Step<'_> {
                 let z = self.carried_into(kept.z, 1, latent, first, units);
                 let d_u = self.at(&kept.latent_gates, latent, first, units);
                 path.run(StaticLatentGradient {
-                    rows: batch,
+                    rows,
                     columns: units,
                     z,
                     dz,
@@ -107,7 +103,7 @@ impl Step<'_> {
 
     /// From the gradient of the latent pre-activations to those of what the latent variable saw.
     pub(in crate::alstm) fn summary(&self) {
-        let (s, batch, path) = (&self.layer.shape, self.window.batch, self.engine.path());
+        let (s, rows, path) = (&self.layer.shape, self.rows.count, self.path);
         let (kept, carried) = self.own();
         let (latent, gates) = (s.latent, s.latent_gates);
         let d_u = self.at(&kept.latent_gates, gates, 0, gates).reads();
@@ -125,16 +121,16 @@ impl Step<'_> {
             0
         };
         // The own past first: the other layers add to gradients that it overwrites.
-        self.engine.pool().run(past, |panel, thread| {
+        self.team.run(past, |panel, thread| {
             let panels = &self.panels.latent_hidden;
             let first = panel * panels.width();
             let columns = panels.width().min(latent - first);
             let scratch = self.scratch(thread, panels.width());
             // SAFETY: the gradients have rows of all gates, and the tile belongs to this thread.
-            unsafe { tile(path, batch, d_u, panels.one(panel), scratch, columns, false) };
+            unsafe { tile(path, rows, d_u, panels.one(panel), scratch, columns, false) };
             let to = self.gradient(&carried.z, latent, first, columns);
             path.run(InputGradient {
-                rows: batch,
+                rows,
                 columns,
                 tile: scratch.reads(),
                 policy: None,
@@ -142,7 +138,7 @@ impl Step<'_> {
                 add: false,
             });
         });
-        self.engine.pool().run(
+        self.team.run(
             self.layer.summary.len().div_ceil(per_panel),
             |panel, thread| {
                 let scratch = self.scratch(thread, panels.width());
@@ -150,7 +146,7 @@ impl Step<'_> {
                 unsafe {
                     tile(
                         path,
-                        batch,
+                        rows,
                         d_u,
                         panels.one(panel),
                         scratch,
@@ -178,14 +174,14 @@ impl Step<'_> {
                     };
                     let tile = Writes::new(
                         self.tiles,
-                        thread * tile_len(batch) + lane * GROUP,
+                        thread * tile_len(self.window.batch) + lane * GROUP,
                         panels.width(),
-                        batch,
+                        rows,
                         GROUP,
                     )
                     .reads();
                     path.run(InputGradient {
-                        rows: batch,
+                        rows,
                         columns: count,
                         tile,
                         policy: None,

@@ -9,10 +9,12 @@ use super::Window;
 use super::packed::{BackwardPanels, Segment, segments, summary_runs};
 use super::shape::LayerShape;
 use super::tape::{LayerTape, tile_len};
+use super::team::{Groups, Rows, Team};
 use super::weights::LayerState;
-use crate::Engine;
 use crate::grid::{Reads, Writes};
+use crate::simd::Path;
 use crate::threads::Parts;
+use std::ops::Range;
 
 /// What does not change over the steps of a layer.
 pub(super) struct Layer {
@@ -80,9 +82,13 @@ impl<'a> Carried<'a> {
     }
 }
 
-/// One step of one layer.
+/// One step of one layer, for some rows of the batch.
 pub(super) struct Step<'a> {
-    pub(super) engine: &'a Engine,
+    pub(super) path: Path,
+    pub(super) team: Team<'a>,
+    pub(super) groups: Range<usize>,
+    /// Those of the groups.
+    pub(super) rows: Rows,
     pub(super) window: &'a Window<'a>,
     pub(super) layer: &'a Layer,
     pub(super) panels: &'a BackwardPanels,
@@ -95,6 +101,16 @@ pub(super) struct Step<'a> {
 }
 
 impl Step<'_> {
+    /// The same step for one of its groups of rows.
+    fn of_group(&self, group: usize) -> Self {
+        let groups = group..group + 1;
+        Self {
+            rows: Groups::of(self.window.batch).rows(groups.clone()),
+            groups,
+            ..*self
+        }
+    }
+
     fn own(&self) -> (&Kept<'_>, &Carried<'_>) {
         (
             &self.tapes[self.layer.index],
@@ -102,18 +118,34 @@ impl Step<'_> {
         )
     }
 
-    /// Columns from `first` on of what is kept for step `t`, `width` wide.
-    fn at(&self, kept: &Parts<'_, f32>, width: usize, first: usize, columns: usize) -> Writes {
-        Writes::new(
-            kept,
-            self.t * self.window.batch * width + first,
+    /// The first row of step `t` in what has rows for every step.
+    fn row(&self, t: usize) -> usize {
+        t * self.window.batch + self.rows.first
+    }
+
+    /// Columns from `first` on of a mask, `width` wide.
+    fn mask(&self, mask: &[f32], width: usize, first: usize, columns: usize) -> Reads {
+        Reads::new(
+            mask,
+            self.rows.first * width + first,
             width,
-            self.window.batch,
+            self.rows.count,
             columns,
         )
     }
 
-    /// Columns from `first` on of what was carried into step `t + ahead`.
+    /// Columns from `first` on of what is kept for step `t`, `width` wide.
+    fn at(&self, kept: &Parts<'_, f32>, width: usize, first: usize, columns: usize) -> Writes {
+        Writes::new(
+            kept,
+            self.row(self.t) * width + first,
+            width,
+            self.rows.count,
+            columns,
+        )
+    }
+
+    /// Columns from `first` on of what was carried into step `t + ahead`, or of anything else that has rows for every step.
     fn carried_into(
         &self,
         kept: &[f32],
@@ -124,9 +156,9 @@ impl Step<'_> {
     ) -> Reads {
         Reads::new(
             kept,
-            (self.t + ahead) * self.window.batch * width + first,
+            self.row(self.t + ahead) * width + first,
             width,
-            self.window.batch,
+            self.rows.count,
             columns,
         )
     }
@@ -139,7 +171,8 @@ impl Step<'_> {
         first: usize,
         columns: usize,
     ) -> Writes {
-        Writes::new(carried, first, width, self.window.batch, columns)
+        let first = self.rows.first * width + first;
+        Writes::new(carried, first, width, self.rows.count, columns)
     }
 
     /// Columns from `first` on of the gradient of the layer's input, and whether to add to it.
@@ -159,9 +192,9 @@ impl Step<'_> {
         match self.layer.index {
             0 => Reads::new(
                 self.window.x,
-                self.t * self.window.batch * width + first,
+                self.row(self.t) * width + first,
                 width,
-                self.window.batch,
+                self.rows.count,
                 columns,
             ),
             index => self.carried_into(self.tapes[index - 1].h, 1, width, first, columns),
@@ -173,7 +206,7 @@ impl Step<'_> {
             self.tiles,
             thread * tile_len(self.window.batch),
             width,
-            self.window.batch,
+            self.rows.count,
             width,
         )
     }

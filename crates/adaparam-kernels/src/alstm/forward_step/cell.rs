@@ -16,17 +16,17 @@ impl Step<'_> {
         let (Some(input), Some(hidden)) = (s.policy.input, s.policy.hidden) else {
             return;
         };
-        let (own, path, slot) = (self.own(), self.engine.path(), self.slots.step);
-        let batch = self.window.batch;
+        let (own, path, slot) = (self.own(), self.path, self.slots.step);
+        let rows = self.rows.count;
         let panels = &self.panels.input_policy;
         let width = panels.width();
         let z = self.slot(&own.z, self.slots.after, s.latent).reads();
         let sources = [self.input(), self.hidden_before()];
         let targets = [(input, s.input), (hidden, s.hidden)];
-        self.engine.pool().run(panels.count(), |panel, thread| {
+        self.team.run(panels.count(), |panel, thread| {
             let scratch = self.scratch(thread, 0, width);
             // SAFETY: the latent variable has rows of its size, and the tile belongs to this thread.
-            unsafe { tile(path, batch, z, panels.one(panel), scratch, width, false) };
+            unsafe { tile(path, rows, z, panels.one(panel), scratch, width, false) };
             let segments = self.layer.input_policy.chunks(width / GROUP).nth(panel);
             for (lane, segment) in segments.into_iter().flatten().enumerate() {
                 let Segment {
@@ -37,7 +37,7 @@ impl Step<'_> {
                 let (part, source_width) = targets[index];
                 let policy_column = part.kept + column;
                 path.run(AdaptInput {
-                    rows: batch,
+                    rows,
                     columns: count,
                     first: column,
                     tile: scratch.reads(),
@@ -62,7 +62,7 @@ impl Step<'_> {
             None => [self.input(), self.hidden_before()],
         };
         let blocks = s.hidden.div_ceil(GROUP);
-        self.engine.pool().run(blocks, |block, thread| {
+        self.team.run(blocks, |block, thread| {
             self.cell_block(block, thread, operands, output);
         });
     }
@@ -75,8 +75,8 @@ impl Step<'_> {
         [input, hidden]: [Reads; 2],
         output: Option<&Parts<'_, f32>>,
     ) {
-        let (s, batch) = (&self.layer.shape, self.window.batch);
-        let (own, path, slots) = (self.own(), self.engine.path(), self.slots);
+        let (s, rows) = (&self.layer.shape, self.rows.count);
+        let (own, path, slots) = (self.own(), self.path, self.slots);
         let first = block * GROUP;
         let units = GROUP.min(s.hidden - first);
         let all_gates = 3 * s.hidden + units;
@@ -101,7 +101,7 @@ impl Step<'_> {
         let written = kept_policy.products.iter().chain(&kept_products).flatten();
         for &rectangle in written.chain(&kept_policy.bias).chain([&gates]) {
             path.run(Request {
-                rows: batch,
+                rows,
                 apart: s.hidden,
                 rectangle,
             });
@@ -118,7 +118,7 @@ impl Step<'_> {
             let policy_panels = self.panels.gate_policy.block(block, parts * per_block);
             tile(
                 path,
-                batch,
+                rows,
                 z,
                 policy_panels,
                 policy_tile,
@@ -126,17 +126,9 @@ impl Step<'_> {
                 false,
             );
             let input_panels = self.panels.input.block(block, per_block);
-            tile(path, batch, input, input_panels, input_tile, GATES, false);
+            tile(path, rows, input, input_panels, input_tile, GATES, false);
             let hidden_panels = self.panels.hidden.block(block, per_block);
-            tile(
-                path,
-                batch,
-                hidden,
-                hidden_panels,
-                hidden_tile,
-                GATES,
-                false,
-            );
+            tile(path, rows, hidden, hidden_panels, hidden_tile, GATES, false);
         }
         let part_tile = |index: usize| policy_tile.columns_from(index * GATES).reads();
         let carried =
@@ -145,10 +137,10 @@ impl Step<'_> {
         let bias = self.window.weights[self.layer.index].bias;
         path.run(AdaptiveCell {
             block: Block {
-                rows: batch,
+                rows,
                 units,
                 hidden: s.hidden,
-                mask: mask.map(|mask| Reads::new(mask, first, s.hidden, batch, units)),
+                mask: mask.map(|mask| self.mask(mask, s.hidden, first, units)),
             },
             kept: Kept {
                 c_before: carried(&own.c, slots.before).reads(),

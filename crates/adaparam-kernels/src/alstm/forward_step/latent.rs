@@ -20,15 +20,15 @@ impl Step<'_> {
             seen.push((z.reads(), s.latent));
         }
         let blocks = s.latent.div_ceil(GROUP);
-        self.engine.pool().run(blocks, |block, thread| {
+        self.team.run(blocks, |block, thread| {
             self.latent_block(block, thread, &seen);
         });
     }
 
     /// A block of latent units, from what the latent variable sees, each with its size.
     fn latent_block(&self, block: usize, thread: usize, seen: &[(Reads, usize)]) {
-        let (s, batch) = (&self.layer.shape, self.window.batch);
-        let (own, path, slots) = (self.own(), self.engine.path(), self.slots);
+        let (s, rows) = (&self.layer.shape, self.rows.count);
+        let (own, path, slots) = (self.own(), self.path, self.slots);
         let weights = &self.window.weights[self.layer.index];
         let recurrent = self.window.shape.kind == Latent::Recurrent;
         let panels = &self.panels.latent;
@@ -45,19 +45,19 @@ impl Step<'_> {
         for &(a, k) in seen {
             let cut = panels.cut(block_panels.clone(), from..from + k);
             // SAFETY: `a` has rows of `k`, and the tile belongs to this thread.
-            unsafe { tile(path, batch, a, cut, scratch, width, from > 0) };
+            unsafe { tile(path, rows, a, cut, scratch, width, from > 0) };
             from += k;
         }
         let first = block * GROUP;
         let units = GROUP.min(s.latent - first);
         let mask = self.window.masks[self.layer.index].latent;
-        let mask = mask.map(|mask| Reads::new(mask, first, s.latent, batch, units));
+        let mask = mask.map(|mask| self.mask(mask, s.latent, first, units));
         let z = self.at(&own.z, slots.after, s.latent, first, units);
         let tile = scratch.reads();
         if !recurrent {
             let bias = Reads::new(weights.latent_input_bias, first, 0, 1, units);
             return path.run(StaticLatent {
-                rows: batch,
+                rows,
                 units,
                 tile,
                 bias,
@@ -69,7 +69,7 @@ impl Step<'_> {
         let bias = |bias: &[f32]| Some(Reads::new(bias, first, 0, 1, all_gates));
         path.run(PlainCell {
             block: Block {
-                rows: batch,
+                rows,
                 units,
                 hidden: s.latent,
                 mask,

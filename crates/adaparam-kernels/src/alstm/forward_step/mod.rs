@@ -6,10 +6,11 @@ mod latent;
 use super::Window;
 use super::packed::{ForwardPanels, Segment, input_policy_runs, segments};
 use super::shape::LayerShape;
-use super::tape::{LayerTape, tile_len};
-use crate::Engine;
+use super::tape::{Keep, LayerTape, tile_len};
+use super::team::{Rows, Team};
 use crate::cell::GATES;
 use crate::grid::{Reads, Writes};
+use crate::simd::Path;
 use crate::threads::Parts;
 
 /// Where the values of a step lie: those of the step itself, what is carried into it and out of it.
@@ -18,6 +19,24 @@ pub(super) struct Slots {
     pub(super) step: usize,
     pub(super) before: usize,
     pub(super) after: usize,
+}
+
+impl Slots {
+    /// Those of step `t`.
+    pub(super) fn of(keep: Keep, t: usize) -> Self {
+        match keep {
+            Keep::All => Self {
+                step: t,
+                before: t,
+                after: t + 1,
+            },
+            Keep::Step => Self {
+                step: 0,
+                before: t % 2,
+                after: (t + 1) % 2,
+            },
+        }
+    }
 }
 
 /// What does not change over the steps of a layer.
@@ -69,9 +88,11 @@ impl<'a> Carry<'a> {
     }
 }
 
-/// One step of one layer.
+/// One step of one layer, for some rows of the batch.
 pub(super) struct Step<'a> {
-    pub(super) engine: &'a Engine,
+    pub(super) path: Path,
+    pub(super) team: Team<'a>,
+    pub(super) rows: Rows,
     pub(super) window: &'a Window<'a>,
     pub(super) layer: &'a Layer,
     pub(super) panels: &'a ForwardPanels,
@@ -86,21 +107,18 @@ impl Step<'_> {
         &self.carry[self.layer.index]
     }
 
-    /// All rows and columns of slot `slot` of something kept, `width` wide.
+    /// All columns of slot `slot` of something kept, `width` wide.
     fn slot(&self, kept: &Parts<'_, f32>, slot: usize, width: usize) -> Writes {
-        Writes::new(
-            kept,
-            slot * self.window.batch * width,
-            width,
-            self.window.batch,
-            width,
-        )
+        self.at(kept, slot, width, 0, width)
     }
 
     fn input(&self) -> Reads {
-        let (batch, width) = (self.window.batch, self.layer.shape.input);
+        let width = self.layer.shape.input;
         match self.layer.index {
-            0 => Reads::new(self.window.x, self.t * batch * width, width, batch, width),
+            0 => {
+                let first = self.t * self.window.batch + self.rows.first;
+                Reads::new(self.window.x, first * width, width, self.rows.count, width)
+            }
             index => self
                 .slot(&self.carry[index - 1].h, self.slots.after, width)
                 .reads(),
@@ -136,7 +154,7 @@ impl Step<'_> {
             self.tiles,
             thread * tile_len(batch) + index * GATES * batch,
             width,
-            batch,
+            self.rows.count,
             width,
         )
     }
@@ -150,7 +168,18 @@ impl Step<'_> {
         first: usize,
         n: usize,
     ) -> Writes {
-        let batch = self.window.batch;
-        Writes::new(kept, slot * batch * width + first, width, batch, n)
+        let row = slot * self.window.batch + self.rows.first;
+        Writes::new(kept, row * width + first, width, self.rows.count, n)
+    }
+
+    /// Columns from `first` on of a mask, `width` wide.
+    fn mask(&self, mask: &[f32], width: usize, first: usize, n: usize) -> Reads {
+        Reads::new(
+            mask,
+            self.rows.first * width + first,
+            width,
+            self.rows.count,
+            n,
+        )
     }
 }
