@@ -275,6 +275,7 @@ fn phase_speeds(
     // The plain LSTM makes the gradients of its matrices while it goes back through time.
     let is_one_pass = seconds(Phase::WeightGradients) == 0.0;
     let products = |phase| match phase {
+        Phase::TensorOperations => 3 * parameters,
         Phase::Softmax => 3 * embedding,
         Phase::ThroughTime if is_one_pass => 2 * (parameters - embedding),
         Phase::Forward | Phase::ThroughTime | Phase::WeightGradients => parameters - embedding,
@@ -336,5 +337,20 @@ mod tests {
             assert!((words - (speed.batch * speed.window) as f64).abs() < 1e-6);
             assert_eq!(speed.phases.is_empty(), what != Activity::Step);
         }
+    }
+
+    #[test]
+    fn tensor_operations_are_one_phase_with_all_products() {
+        let mut config = preset("quick").unwrap().config;
+        config.model.embedding = 8;
+        config.model.hidden = 12;
+        config.model.latent = 4;
+        let engine = Engine::new(1);
+        let means = Means::Readable;
+        let speed = measure(&config, 50, Activity::Step, means, 3, &engine, &mut |_| ()).unwrap();
+        let names: Vec<&str> = speed.phases.iter().map(|phase| phase.phase).collect();
+        assert_eq!(names, ["forward and backward", "optimiser"]);
+        let products = speed.phases[0].gflops.unwrap() * speed.phases[0].ms / 1e3;
+        assert!((products / speed.gflop_per_step - 1.0).abs() < 1e-9);
     }
 }

@@ -104,7 +104,7 @@ impl Learner {
                 for (buffer, gradient) in self.gradients.iter_mut().zip(gradients) {
                     buffer.copy_from_slice(&gradient);
                 }
-                self.phases.done(Phase::ThroughTime);
+                self.phases.done(Phase::TensorOperations);
                 state
             }
         }

@@ -19,12 +19,14 @@ pub enum Phase {
     WeightGradients,
     /// Gradients of the rows of the embedding.
     EmbeddingGradient,
+    /// All of these as tensor operations, which cannot be told apart.
+    TensorOperations,
     /// The update.
     Optimiser,
 }
 
 /// Every phase, in the order of a step.
-pub const PHASES: [Phase; 8] = [
+pub const PHASES: [Phase; 9] = [
     Phase::Embedding,
     Phase::Packing,
     Phase::Forward,
@@ -32,6 +34,7 @@ pub const PHASES: [Phase; 8] = [
     Phase::ThroughTime,
     Phase::WeightGradients,
     Phase::EmbeddingGradient,
+    Phase::TensorOperations,
     Phase::Optimiser,
 ];
 
@@ -46,6 +49,7 @@ impl Phase {
             Self::ThroughTime => "through time",
             Self::WeightGradients => "weight gradients",
             Self::EmbeddingGradient => "embedding gradient",
+            Self::TensorOperations => "forward and backward",
             Self::Optimiser => "optimiser",
         }
     }

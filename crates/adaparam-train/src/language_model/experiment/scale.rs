@@ -55,6 +55,7 @@ impl Experiment {
     const fn train_words(self, scale: Scale) -> usize {
         match (self, scale) {
             (Self::Robustness, Scale::Quick) => 60_000,
+            (Self::WikiText2, Scale::Small) => 1_000_000,
             (Self::Robustness, Scale::Small) | (Self::WikiText2 | Self::Ablation, Scale::Quick) => {
                 100_000
             }
