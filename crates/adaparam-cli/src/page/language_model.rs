@@ -228,6 +228,20 @@ fn validation_curves(collected: &Collected) -> Lines {
         let line = if dashed { line.dashed() } else { line };
         (!spreads.is_empty()).then_some(line)
     });
+    // Smaller models are not meant to come near the paper's numbers.
+    let end_points = rows.iter().filter_map(|row| {
+        let has_line = collected
+            .runs_of(row.key)
+            .any(|run| !run.progress.epochs.is_empty());
+        let paper = row
+            .paper
+            .filter(|_| has_line && manifest.scale == Scale::Full)?;
+        let label = format!(
+            "{}: {:.1} at the end of the paper's run",
+            row.label, paper.valid
+        );
+        Some(Rule::new(paper.valid.ln(), label))
+    });
     let train = &manifest.runs[0].config.train;
     let cuts = train.cut_after.iter().filter(|cut| **cut < train.epochs);
     Lines {
@@ -239,8 +253,8 @@ fn validation_curves(collected: &Collected) -> Lines {
         vertical_rules: cuts
             .map(|&cut| Rule::new(cut as f64, "learning rate cut"))
             .collect(),
+        horizontal_rules: end_points.collect(),
         size: Size::WIDE,
-        ..Lines::default()
     }
 }
 

@@ -45,7 +45,8 @@ impl Experiment {
             (Self::WikiText2, Scale::Medium) => (30, vec![20, 26]),
             (Self::Ablation, Scale::Medium) => (20, vec![14, 18]),
             (Self::Ptb, Scale::Small) => (12, vec![8, 10]),
-            (Self::WikiText2 | Self::Ablation, Scale::Small) => (4, vec![3]),
+            (Self::WikiText2, Scale::Small) => (4, vec![3]),
+            (Self::Ablation, Scale::Small) => (5, vec![4]),
             (Self::Ptb, Scale::Quick) => (3, vec![2]),
             (Self::WikiText2 | Self::Ablation, Scale::Quick) => (2, vec![1]),
         }
@@ -55,7 +56,8 @@ impl Experiment {
     const fn train_words(self, scale: Scale) -> usize {
         match (self, scale) {
             (Self::Robustness, Scale::Quick) => 60_000,
-            (Self::WikiText2, Scale::Small) => 1_000_000,
+            (Self::WikiText2, Scale::Small) => 500_000,
+            (Self::Ablation, Scale::Small) => 400_000,
             (Self::Robustness, Scale::Small) | (Self::WikiText2 | Self::Ablation, Scale::Quick) => {
                 100_000
             }
