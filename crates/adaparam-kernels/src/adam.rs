@@ -1,7 +1,7 @@
 //! Adam with L2 regularisation and clipping of the gradient's norm.
 
 use crate::Engine;
-use crate::grid::{load, store, vectors};
+use crate::grid::{load, store, store_unless_faded, unless_subnormal, vectors};
 use crate::simd::{Kernel, Simd};
 use crate::threads::Parts;
 use std::ops::Range;
@@ -204,21 +204,18 @@ impl Kernel for Update<'_> {
                     Some(first) => {
                         let before = load(simd, first.add(v), n);
                         let m = simd.mul_add(beta1, before, simd.mul(gamma1, g));
-                        store(simd, first.add(v), m, n);
+                        store(simd, first.add(v), unless_subnormal(simd, m), n);
                         m
                     }
                     None => g,
                 };
                 let s = load(simd, second.add(v), n);
                 let s = simd.mul_add(beta2, s, simd.mul(gamma2, simd.mul(g, g)));
-                store(simd, second.add(v), s, n);
+                store(simd, second.add(v), unless_subnormal(simd, s), n);
                 let scale = simd.mul_add(simd.sqrt(s), simd.splat(root), epsilon);
-                store(
-                    simd,
-                    value.add(v),
-                    simd.neg_mul_add(simd.splat(rate), simd.div(m, scale), p),
-                    n,
-                );
+                // The weights of a unit that never learns shrink by a part of themselves at every step.
+                let p = simd.neg_mul_add(simd.splat(rate), simd.div(m, scale), p);
+                store_unless_faded(simd, value.add(v), p, n);
             }
         }
     }

@@ -146,9 +146,10 @@ pub(crate) unsafe fn store<S: Simd>(simd: S, to: *mut f32, x: S::F, n: usize) {
     }
 }
 
-/// Activations and gradients smaller than this become zero.
+/// Activations, gradients and weights smaller than this become zero.
 ///
-/// Signals fade on their way up a deep stack and gradients on their way back through time. Below the smallest normal number,
+/// Signals fade on their way up a deep stack, gradients on their way back through time, and weights without a gradient by their
+/// decay. Below the smallest normal number,
 /// 2⁻¹²⁶, most processors compute some hundred times slower. The product of two numbers that have not faded is a normal one, so
 /// that neither steps nor gradients of matrices get there.
 const FADED: f32 = f32::from_bits((127 - 63) << 23);
@@ -159,12 +160,19 @@ pub(crate) fn unless_faded<S: Simd>(simd: S, x: S::F) -> S::F {
     simd.select_lt(simd.abs(x), simd.splat(FADED), simd.splat(0.0), x)
 }
 
+/// `x`, or zero where it is smaller than the smallest normal number; NaN stays.
+#[inline(always)]
+pub(crate) fn unless_subnormal<S: Simd>(simd: S, x: S::F) -> S::F {
+    let normal = simd.splat(f32::MIN_POSITIVE);
+    simd.select_lt(simd.abs(x), normal, simd.splat(0.0), x)
+}
+
 /// As [`unless_faded`], of one number.
 pub(crate) fn number_unless_faded(x: f32) -> f32 {
     if x.abs() < FADED { 0.0 } else { x }
 }
 
-/// Stores `n` activations or gradients, mostly a whole vector, [unless they have faded](unless_faded).
+/// Stores `n` activations, gradients or weights, mostly a whole vector, [unless they have faded](unless_faded).
 ///
 /// # Safety
 /// They are writable.

@@ -223,6 +223,34 @@ fn a_gradient_that_is_not_finite_changes_nothing() {
 }
 
 #[test]
+fn weights_that_never_learn_become_zero_before_they_become_slow() {
+    let engine = Engine::new(1);
+    let adam = Adam {
+        learning_rate: 3e-3,
+        beta1: 0.9,
+        beta2: 0.999,
+        epsilon: 1e-8,
+        l2: 1e-6,
+        clip: None,
+    };
+    let (mut value, gradient) = (vec![1e-3, -1e-5, 0.1], [0.0; 3]);
+    let (mut first, mut second) = (vec![0.0; 3], vec![1e-36; 3]);
+    for step in 1..3000 {
+        let parameter = Parameter {
+            value: &mut value,
+            gradient: &gradient,
+            first: &mut first,
+            second: &mut second,
+        };
+        adam.step(&engine, step, &mut [parameter]);
+        for x in value.iter().chain(&first).chain(&second) {
+            assert!(!x.is_subnormal(), "{x:e} after step {step}");
+        }
+    }
+    assert_eq!(value, [0.0; 3]);
+}
+
+#[test]
 fn results_are_the_same_bits_for_any_number_of_threads() {
     let mut numbers = Numbers(2);
     let (rows, width, vocabulary) = (311, 37, 1203);

@@ -139,6 +139,13 @@ fn a_run_that_is_run_twice_at_the_same_time_is_run_once() {
     let before = outcome();
     tiny.done(&["sweep", "run", "sweep", "--index", "2"]);
     assert_eq!(outcome(), before, "a run that has ended was run again");
+    let seconds = |file: &str| -> serde_json::Value {
+        let text = fs::read_to_string(tiny.path(&format!("sweep/runs/recurrent-seed-1/{file}")));
+        let json: serde_json::Value = serde_json::from_str(&text.unwrap()).unwrap();
+        json["seconds"].clone()
+    };
+    assert!(seconds("outcome.json").as_f64().unwrap() > 0.0);
+    assert_eq!(seconds("record.json"), seconds("outcome.json"));
     assert_eq!(statuses(&tiny, "sweep"), ["waiting", "waiting", "finished"]);
 }
 

@@ -91,7 +91,7 @@ pub(super) fn run_one(
     if let Some(outcome) = RunOutcome::read(&run, &spec.hash).and_then(ended) {
         return Ok(RunReport::AlreadyEnded(outcome));
     }
-    describe(&run, spec, corpus, record)?;
+    let mut record = describe(&run, spec, corpus, record)?;
 
     let (started, before) = (Instant::now(), seconds_so_far(&run));
     let seconds = || before + started.elapsed().as_secs_f64();
@@ -139,6 +139,8 @@ pub(super) fn run_one(
         seconds: seconds(),
         ending,
     };
+    record.seconds = outcome.seconds;
+    write_json(&run.join("record.json"), &record)?;
     outcome.write(&run)?;
     if let Ending::Finished {
         result: Finished { checkpoint, .. },
@@ -150,13 +152,13 @@ pub(super) fn run_one(
     Ok(RunReport::Ended(outcome))
 }
 
-/// The files that say what a run is, as `adaparam train` writes them.
+/// Writes the files that say what a run is, as `adaparam train` does. Returns its record.
 fn describe(
     run: &Path,
     spec: &RunSpec,
     corpus: &Corpus,
     record: &RunRecord,
-) -> Result<(), TrainError> {
+) -> Result<RunRecord, TrainError> {
     let mut record = record.clone();
     record.seeds = vec![spec.seed];
     record
@@ -164,7 +166,8 @@ fn describe(
         .insert("text".to_owned(), corpus.checksum().to_string());
     let config = toml::to_string_pretty(&spec.config).expect("a configuration has a TOML form");
     write_whole(&run.join("config.toml"), config.as_bytes())?;
-    write_json(&run.join("record.json"), &record)
+    write_json(&run.join("record.json"), &record)?;
+    Ok(record)
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
