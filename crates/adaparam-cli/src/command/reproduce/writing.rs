@@ -45,13 +45,18 @@ impl Reproduce {
             }
         }
         let failed = finished.iter().any(|part| part.failed);
-        let missing: Vec<String> = finished
-            .iter()
-            .filter_map(|part| part.missing.clone())
-            .chain(absent)
-            .collect();
+        let unfinished = finished.iter().filter_map(|part| part.missing.clone());
+        // A report of what there is does not ask for the rest.
+        let (missing, elsewhere): (Vec<String>, Vec<String>) = if self.report_only {
+            (unfinished.collect(), absent)
+        } else {
+            (unfinished.chain(absent).collect(), Vec::new())
+        };
         let scale = told_scale(&results).unwrap_or_else(|| self.scale());
         let mut lead = lead(scale).to_owned();
+        if !elsewhere.is_empty() {
+            lead = format!("{lead} Not in this report: {}.", elsewhere.join(", "));
+        }
         if !missing.is_empty() {
             lead = format!("{lead} Not finished: {}.", missing.join("; "));
         }
@@ -72,7 +77,7 @@ impl Reproduce {
         folder.write_json("result.json", &combined)?;
         folder.write("results.md", report.to_markdown())?;
         let page = folder.write("report.html", report.to_html())?;
-        if missing.is_empty() {
+        if missing.is_empty() && elsewhere.is_empty() {
             folder.drop_parts()?;
         }
 
@@ -81,6 +86,9 @@ impl Reproduce {
         } else {
             say!("{}", report.to_terminal(terminal_width()));
             say!("report: {}", page.display());
+        }
+        if !elsewhere.is_empty() {
+            eprintln!("not in this report: {}", elsewhere.join(", "));
         }
         if !missing.is_empty() {
             eprintln!("not finished: {}", missing.join("; "));
