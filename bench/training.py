@@ -21,9 +21,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ADAPARAM = ROOT / "target" / "release" / "adaparam"
-ROUNDS = 5
-# Preset, steps to skip, steps to time: enough for a checkpoint to be among them in the smaller ones.
-PRESETS = [("quick", 20, 200), ("small", 20, 200), ("ptb-17m", 3, 15)]
+ROUNDS = 3
+# Preset, steps to skip, steps to time: in the smaller ones a checkpoint, one in a hundred steps, is among them.
+PRESETS = [("quick", 20, 120), ("small", 20, 120), ("ptb-17m", 3, 10)]
 
 
 def bench(preset, steps):
