@@ -3,9 +3,10 @@
     cargo build --release
     python3 bench/training.py [--data DIR]        # DIR has the Penn Treebank (see `adaparam data --help`)
 
-Both run in turns, in processes of their own, with the same preset. Of a training run the first steps do not count, and
-it is stopped when enough have been seen; what counts are the words of the steps and the time between them, with all
-that the loop does beside them: draws, checkpoints, metrics, progress. Writes results/bench-training.json.
+Both programs are started with the same preset and take turns of a few seconds: one is stopped while the other runs, so
+that whatever else the machine does meets both. Of the training run all steps count that no turn has interrupted, from
+the end of one to the end of the next, with all that the loop does between them: draws, checkpoints, metrics, progress.
+Of the bench, its median step. Writes results/bench-training.json.
 """
 
 import argparse
@@ -13,45 +14,70 @@ import json
 import os
 import platform
 import signal
-import statistics
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ADAPARAM = ROOT / "target" / "release" / "adaparam"
-ROUNDS = 3
-# Preset, steps to skip, steps to time: in the smaller ones a checkpoint, one in a hundred steps, is among them.
-PRESETS = [("quick", 20, 120), ("small", 20, 120), ("ptb-17m", 3, 10)]
+# Preset, seconds of a turn, turns, steps of the bench: more than it has time for would leave it without an answer.
+PRESETS = [("quick", 2, 12, 350), ("small", 2, 12, 350), ("ptb-17m", 6, 8, 40)]
+SETTLING = 4  # Seconds until both have their data and buffers.
 
 
-def bench(preset, steps):
-    command = [str(ADAPARAM), "bench", "step", "--preset", preset, "--repetitions", str(steps), "--json"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["words_per_s"]
+class Steps(threading.Thread):
+    """The moments at which steps of a training run ended, and their words."""
+
+    def __init__(self, run):
+        super().__init__(daemon=True)
+        self.run_, self.ends = run, []
+
+    def run(self):
+        for line in self.run_.stdout:
+            event = json.loads(line)
+            if event.get("event") == "step":
+                self.ends.append((time.monotonic(), event["words"]))
 
 
-def train(preset, skip, steps, data):
+def compare(preset, turn, turns, repetitions, data):
     with tempfile.TemporaryDirectory() as folder:
-        command = [str(ADAPARAM), "train", preset, "--json", "--out", str(Path(folder) / "run")]
-        command += ["--data", data] if data else []
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
-            words, start, seen = 0, None, 0
-            for line in run.stdout:
-                event = json.loads(line)
-                if event.get("event") != "step":
-                    continue
-                seen += 1
-                if seen == skip:
-                    start = time.monotonic()
-                elif seen > skip:
-                    words += event["words"]
-                if seen == skip + steps:
-                    seconds = time.monotonic() - start
-                    run.send_signal(signal.SIGINT)
-                    break
-            run.stdout.read()
-        return words / seconds
+        train = [str(ADAPARAM), "train", preset, "--json", "--out", str(Path(folder) / "run")]
+        train += ["--data", data] if data else []
+        bench = [str(ADAPARAM), "bench", "step", "--preset", preset, "--repetitions", str(repetitions), "--json"]
+        quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+        with subprocess.Popen(train, **quiet) as train, subprocess.Popen(bench, **quiet) as bench:
+            steps = Steps(train)
+            steps.start()
+            time.sleep(SETTLING)
+            bench.send_signal(signal.SIGSTOP)
+            spans = []
+            for _ in range(turns):
+                start = time.monotonic()
+                time.sleep(turn)
+                train.send_signal(signal.SIGSTOP)
+                spans.append((start, time.monotonic()))
+                bench.send_signal(signal.SIGCONT)
+                time.sleep(turn)
+                bench.send_signal(signal.SIGSTOP)
+                train.send_signal(signal.SIGCONT)
+            train.send_signal(signal.SIGINT)
+            train.wait()
+            bench.send_signal(signal.SIGCONT)
+            measured = json.loads(bench.communicate()[0])
+    words = seconds = count = 0
+    for (before, _), (end, in_step) in zip(steps.ends, steps.ends[1:]):
+        if any(start <= before and end <= stop for start, stop in spans):
+            words, seconds, count = words + in_step, seconds + end - before, count + 1
+    return {
+        "preset": preset,
+        "bench_words_per_s": measured["words_per_s"],
+        "train_words_per_s": words / seconds,
+        "train_of_bench": words / seconds / measured["words_per_s"],
+        "bench_steps": measured["repetitions"],
+        "train_steps": count,
+    }
 
 
 def main():
@@ -59,16 +85,8 @@ def main():
     parser.add_argument("--data", help="folder with data sets")
     data = parser.parse_args().data
     rows = []
-    for preset, skip, steps in PRESETS:
-        rounds = [(bench(preset, steps), train(preset, skip, steps, data)) for _ in range(ROUNDS)]
-        rows.append(
-            {
-                "preset": preset,
-                "bench_words_per_s": [round(one) for one, _ in rounds],
-                "train_words_per_s": [round(other) for _, other in rounds],
-                "train_of_bench": statistics.median(other / one for one, other in rounds),
-            }
-        )
+    for preset in PRESETS:
+        rows.append(compare(*preset, data))
         print(rows[-1], flush=True)
     commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
@@ -76,7 +94,6 @@ def main():
         "command": "python3 bench/training.py",
         "commit": commit.stdout.strip(),
         "machine": {"cpu": cpu, "cores": os.cpu_count(), "system": platform.system()},
-        "rounds": ROUNDS,
         "rows": rows,
     }
     (ROOT / "results" / "bench-training.json").write_text(json.dumps(record, indent=1) + "\n")
