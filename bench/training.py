@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ADAPARAM = ROOT / "target" / "release" / "adaparam"
-# Preset, seconds of a turn, turns, steps of the bench: more than it has time for would leave it without an answer.
+# Preset, seconds of a turn, turns, steps of the bench: about as many as fit into its turns; the rest it takes alone.
 PRESETS = [("quick", 2, 12, 350), ("small", 2, 12, 350), ("ptb-17m", 6, 8, 40)]
 SETTLING = 4  # Seconds until both have their data and buffers.
 

@@ -149,9 +149,8 @@ pub(crate) unsafe fn store<S: Simd>(simd: S, to: *mut f32, x: S::F, n: usize) {
 /// Activations, gradients and weights smaller than this become zero.
 ///
 /// Signals fade on their way up a deep stack, gradients on their way back through time, and weights without a gradient by their
-/// decay. Below the smallest normal number,
-/// 2⁻¹²⁶, most processors compute some hundred times slower. The product of two numbers that have not faded is a normal one, so
-/// that neither steps nor gradients of matrices get there.
+/// decay. Below the smallest normal number, 2⁻¹²⁶, most processors compute some hundred times slower. The product of two numbers
+/// that have not faded is a normal one, so that neither steps nor gradients of matrices get there.
 const FADED: f32 = f32::from_bits((127 - 63) << 23);
 
 /// `x`, or zero where it has [`FADED`]; NaN stays.

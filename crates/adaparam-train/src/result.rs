@@ -13,7 +13,7 @@ pub enum Scale {
     Full,
     /// Language models of a few million parameters: days on a few cores.
     Medium,
-    /// Language models of about two million parameters: hours on two cores.
+    /// Language models of one or two million parameters: hours on two cores.
     Small,
     /// Minutes, on embedded data: shows that everything works, judges nothing.
     Quick,
