@@ -183,15 +183,69 @@ fn a_quick_run_of_everything_leaves_tables_figures_and_a_report() {
     let lines = fs::read_to_string(out.join("tail/metrics.jsonl")).unwrap();
     assert!(lines.lines().all(|line| serde_json::from_str::<Value>(line).is_ok_and(|line| line["loss"].is_f64())));
 
+    let result = fs::read(out.join("result.json")).unwrap();
     let told_again = run(
         folder.path(),
-        &[EVERYTHING_TINY.as_slice(), &["--report-only"]].concat(),
+        &["reproduce", "--quick", "--report-only", "--out", "out"],
     );
     assert_eq!(told_again.status.code(), Some(0), "{}", stderr(&told_again));
+    let message = stderr(&told_again);
     assert!(
-        !stderr(&told_again).contains("not finished"),
-        "{}",
-        stderr(&told_again)
+        !message.contains("not finished") && !message.contains("not in this report"),
+        "{message}"
+    );
+    assert!(
+        fs::read(out.join("result.json")).unwrap() == result,
+        "told again, the results are others"
+    );
+}
+
+#[test]
+fn a_finished_experiment_is_told_of_again_without_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let arguments = [
+        "reproduce",
+        "tail",
+        "--quick",
+        "--steps",
+        "40",
+        "--seeds",
+        "2",
+        "--out",
+        "out",
+    ];
+    let files = || {
+        [
+            "record.json",
+            "result.json",
+            "report.html",
+            "figures/tail.svg",
+        ]
+        .map(|name| {
+            fs::read_to_string(out.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+        })
+    };
+    let done = |arguments: &[&str]| {
+        let output = run(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let said = done(&arguments);
+    assert!(said.contains("seed 2"), "{said}");
+    let first = files();
+
+    assert!(!done(&arguments).contains("seed 2"), "trained again");
+    assert!(files() == first, "told again, the files are others");
+    done(&["reproduce", "tail", "--report-only", "--out", "out"]);
+    assert!(files() == first, "reported on, the files are others");
+
+    fs::write(out.join("outcomes.toml"), "runs = [").unwrap();
+    let said = done(&arguments);
+    assert!(said.contains("seed 2"), "{said}");
+    assert!(
+        files()[1] == first[1],
+        "trained again, the results are others"
     );
 }
 
@@ -355,6 +409,12 @@ fn bad_flags_and_values_are_refused() {
         &["train.steps = 99999999999"],
     );
     refused(&["reproduce", "tial", "--out", "out"], &["tial", "tail"]);
+    for what in ["all", "tail", "ptb"] {
+        refused(
+            &["reproduce", what, "--report-only", "--out", "out"],
+            &["out", "not there to report on"],
+        );
+    }
     refused(
         &["reproduce", "mnist", "--out", "out"],
         &["MNIST", "adaparam data fetch mnist", "--quick"],

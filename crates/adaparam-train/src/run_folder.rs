@@ -5,7 +5,7 @@
 //! configuration: nothing is lost when a run is interrupted.
 
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use adaparam_data::checksum::Checksum;
@@ -46,12 +46,16 @@ impl RunFolder {
                     .to_owned(),
             });
         }
-        let folder = Self { path };
-        fs::create_dir_all(folder.path.join(PARTS)).map_err(TrainError::file(
-            &folder.path,
-            "cannot write into this folder",
-        ))?;
-        Ok(folder)
+        // Found out now rather than hours later.
+        tempfile::NamedTempFile::new_in(&path)
+            .map_err(TrainError::file(&path, "cannot write into this folder"))?;
+        if !ours {
+            // Marks the folder as ours until the record is written.
+            let parts = path.join(PARTS);
+            fs::create_dir_all(&parts)
+                .map_err(TrainError::file(&parts, "cannot make this folder"))?;
+        }
+        Ok(Self { path })
     }
 
     /// Where it is.
@@ -98,7 +102,12 @@ impl RunFolder {
     /// Removes the finished parts, once everything that they hold stands in the run's own files.
     pub fn drop_parts(&self) -> Result<(), TrainError> {
         let parts = self.path.join(PARTS);
-        fs::remove_dir_all(&parts).map_err(TrainError::file(&parts, "cannot remove this folder"))
+        match fs::remove_dir_all(&parts) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(TrainError::file(&parts, "cannot remove this folder")(error))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

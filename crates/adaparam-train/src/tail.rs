@@ -111,6 +111,17 @@ impl TailConfig {
         Ok(())
     }
 
+    /// Whether the figure shows this run: the first seed of the first literal model and of the first saturating
+    /// baseline.
+    pub fn is_drawn(&self, run: &TailOutcome) -> bool {
+        let is_first_with = |role: Role| {
+            let first = self.models.iter().find(|model| model.role == role);
+            first.is_some_and(|model| model.network.name == run.model)
+        };
+        self.seeds.first() == Some(&run.seed)
+            && (is_first_with(Role::Literal) || is_first_with(Role::SaturatingBaseline))
+    }
+
     /// All pairs of model and seed, in the order of reporting.
     pub fn jobs(&self) -> Vec<TailJob> {
         let of_model = |model: &TailModel| {

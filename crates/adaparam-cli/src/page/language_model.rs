@@ -1,8 +1,9 @@
 use adaparam_train::language_model::TextSource;
 use adaparam_train::language_model::experiment::Experiment;
 use adaparam_train::result::{ExperimentResult, Row as ResultRow, Scale, Spread};
-use adaparam_train::sweep::{Collected, CollectedRun};
+use adaparam_train::sweep::Collected;
 
+use super::runs::with_runs;
 use super::{Drawing, Page, claims, count_cell, spread_cell};
 use crate::figure::{Axis, Colour, Figure, Line, Lines, Rule, Size, number};
 use crate::provenance::duration;
@@ -27,7 +28,7 @@ pub(crate) fn language_models(collected: &Collected, result: &ExperimentResult) 
             Plate::new(&figure, caption).in_file(&file),
         ]));
     Page {
-        section: with_missing(section, collected),
+        section: with_runs(section, collected),
         drawings: vec![Drawing {
             name: file,
             svg: figure.to_svg().standalone(),
@@ -90,33 +91,6 @@ pub(super) fn protocol(collected: &Collected) -> String {
         train.batch,
         train.window,
     )
-}
-
-/// The section, saying which runs have not ended.
-pub(super) fn with_missing(section: Section, collected: &Collected) -> Section {
-    let missing: Vec<&CollectedRun> = collected.missing().collect();
-    if missing.is_empty() {
-        return section;
-    }
-    let told = missing.iter().map(|run| {
-        let done = run.progress.epochs.len();
-        let state = run.progress.state.name();
-        let message = run
-            .message()
-            .map_or_else(String::new, |message| format!(": {message}"));
-        format!(
-            "`{}`: {state}, {done} of {} epochs{message}",
-            run.spec.id, run.spec.config.train.epochs
-        )
-    });
-    section.with(Block::Details {
-        summary: format!(
-            "{} of {} runs have not ended and count nowhere above",
-            missing.len(),
-            collected.runs.len()
-        ),
-        blocks: vec![Block::List(told.collect())],
-    })
 }
 
 fn table(collected: &Collected, result: &ExperimentResult) -> Table {

@@ -5,6 +5,7 @@ mod heat_maps;
 mod image;
 mod language_model;
 mod robustness;
+mod runs;
 mod tail;
 
 pub(crate) use claims::all_claims;
@@ -14,9 +15,11 @@ pub(crate) use language_model::language_models;
 pub(crate) use robustness::robustness;
 pub(crate) use tail::tail;
 
+use adaparam_train::record::RunRecord;
 use adaparam_train::result::{Claim, Row};
 
 use crate::figure::number;
+use crate::provenance::duration;
 use crate::report::{self, Block, Cell, Section};
 
 /// A section of the report, the drawings that go into files of their own, and the claims that it judges.
@@ -27,6 +30,22 @@ pub(crate) struct Page {
 }
 
 impl Page {
+    /// The section with a line at its end that says how its runs came about.
+    pub(crate) fn made_by(mut self, record: &RunRecord) -> Self {
+        let seeds: Vec<String> = record.seeds.iter().map(ToString::to_string).collect();
+        let line = format!(
+            "Made by `{}` at commit `{}` with the seeds {}, in {} ({}, {}).",
+            record.command,
+            short_commit(&record.commit),
+            seeds.join(", "),
+            duration(record.seconds),
+            record.machine,
+            record.started,
+        );
+        self.section = self.section.with(Block::Paragraph(line));
+        self
+    }
+
     /// The section with its claims at its end.
     pub(crate) fn with_claims(self) -> Section {
         match self.claims.as_slice() {
@@ -63,6 +82,14 @@ fn spread_cell(row: &Row, metric: &str, format: impl Fn(f64) -> String) -> Cell 
         cell.detail(format!("{}–{}", end(0), end(1)))
     } else {
         cell
+    }
+}
+
+/// As much of a commit as tells it from others.
+fn short_commit(commit: &str) -> String {
+    match commit.split_once(' ') {
+        Some((id, remark)) => format!("{} {remark}", short_commit(id)),
+        None => commit.chars().take(7).collect(),
     }
 }
 

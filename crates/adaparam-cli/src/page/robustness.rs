@@ -2,7 +2,8 @@ use adaparam_train::language_model::experiment::RobustnessNumbers;
 use adaparam_train::result::ExperimentResult;
 use adaparam_train::sweep::Collected;
 
-use super::language_model::{protocol, with_missing};
+use super::language_model::protocol;
+use super::runs::with_runs;
 use super::{Drawing, Page, claims};
 use crate::figure::{
     Axis, Colour, Distribution, Figure, Histogram, Measure, Panels, Size, Strip, Strips,
@@ -72,7 +73,7 @@ pub(crate) fn robustness(collected: &Collected, result: &ExperimentResult) -> Pa
         Plate::new(&histogram, "The same runs, counted."),
     ]));
     Page {
-        section: with_missing(section, collected),
+        section: with_runs(section, collected),
         drawings: vec![Drawing {
             name: FILE.to_owned(),
             svg: together.to_svg().standalone(),

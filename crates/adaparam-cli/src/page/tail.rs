@@ -104,10 +104,8 @@ fn group(role: Role) -> u8 {
 fn figures(config: &TailConfig, outcomes: &[TailOutcome]) -> Option<(Scatter, Vec<Histogram>)> {
     let picture = |role: Role| -> Option<&TailPicture> {
         let model = config.models.iter().find(|model| model.role == role)?;
-        let run = outcomes
-            .iter()
-            .find(|run| run.model == model.network.name)?;
-        Some(&run.picture)
+        let is_drawn = |run: &&TailOutcome| run.model == model.network.name && config.is_drawn(run);
+        Some(&outcomes.iter().find(is_drawn)?.picture)
     };
     let (adaptive, baseline) = (picture(Role::Literal)?, picture(Role::SaturatingBaseline)?);
     let points = |picture: &TailPicture| {

@@ -38,8 +38,11 @@ fn collect(blocks: &[Block], width: usize, parts: &mut Vec<String>) {
         match block {
             Block::Table(table) => parts.push(table.to_terminal(width)),
             Block::Claims(claims) => parts.push(claims_text(claims, width)),
-            Block::Details { blocks, .. } => collect(blocks, width, parts),
-            Block::Paragraph(_) | Block::List(_) | Block::Figures(_) | Block::Code(_) => {}
+            Block::Paragraph(_)
+            | Block::List(_)
+            | Block::Figures(_)
+            | Block::Code(_)
+            | Block::Details { .. } => {}
         }
     }
     parts.retain(|part| !part.is_empty());
@@ -289,7 +292,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Column, Row, sample};
+    use super::super::{Column, Row, Section, sample};
     use super::*;
 
     fn table() -> Table {
@@ -370,6 +373,20 @@ mod tests {
             text.ends_with("Claims: 1 met, 1 not met, 1 not run.\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_is_folded_away_stays_so() {
+        let folded = Block::Details {
+            summary: "all runs".into(),
+            blocks: vec![Block::Table(table())],
+        };
+        let report = Report {
+            title: "a report".into(),
+            sections: vec![Section::new("a section").with(folded)],
+            ..Report::default()
+        };
+        assert_eq!(report.to_terminal(80), "a report\n");
     }
 
     #[test]

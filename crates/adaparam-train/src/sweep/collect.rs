@@ -10,6 +10,7 @@ use super::outcome::Ending;
 use super::progress::{EpochScore, Progress, RunState};
 use crate::TrainError;
 use crate::language_model::Finished;
+use crate::record::RunRecord;
 
 /// The name of the file.
 pub const RESULTS: &str = "results.sqlite";
@@ -34,6 +35,7 @@ CREATE TABLE runs (
     test_perplexity REAL,
     unigram_perplexity REAL,
     seconds REAL,
+    built_from TEXT,
     config TEXT NOT NULL
 ) STRICT;
 CREATE TABLE epochs (
@@ -51,6 +53,8 @@ pub struct CollectedRun {
     pub spec: RunSpec,
     /// How far it is.
     pub progress: Progress,
+    /// How it came about: of its last sitting, if it has begun.
+    pub record: Option<RunRecord>,
 }
 
 impl CollectedRun {
@@ -99,6 +103,7 @@ impl Collected {
         let runs = sweep.manifest().runs.iter().map(|spec| CollectedRun {
             spec: spec.clone(),
             progress: Progress::of(sweep, spec),
+            record: read_record(&sweep.run_folder(spec)),
         });
         Self {
             manifest: sweep.manifest().clone(),
@@ -146,7 +151,7 @@ impl Collected {
                 .or(best.map(|best| best.valid_perplexity));
             transaction.execute(
                 "INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-                 ?18, ?19)",
+                 ?18, ?19, ?20)",
                 params![
                     spec.id,
                     spec.label,
@@ -166,6 +171,7 @@ impl Collected {
                     finished.map(|finished| finished.test_perplexity),
                     outcome.map(|outcome| outcome.unigram_perplexity),
                     outcome.map(|outcome| outcome.seconds),
+                    run.record.as_ref().map(|record| &record.commit),
                     serde_json::to_string(&spec.config).expect("a JSON form"),
                 ],
             )?;
@@ -183,4 +189,9 @@ impl Collected {
         }
         transaction.commit()
     }
+}
+
+fn read_record(run: &Path) -> Option<RunRecord> {
+    let text = std::fs::read_to_string(run.join("record.json")).ok()?;
+    serde_json::from_str(&text).ok()
 }

@@ -1,5 +1,6 @@
 //! The experiments with feed-forward networks: Figure 1, sections 4.1 and 4.2.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -7,17 +8,17 @@ use std::time::Instant;
 use adaparam_data::images::ImageSplit;
 use adaparam_train::fit::CurvePoint;
 use adaparam_train::heat_maps::adapted_matrices;
-use adaparam_train::image::{self, ImageConfig};
+use adaparam_train::image::{self, ImageConfig, ImageOutcome};
 use adaparam_train::record::RunRecord;
-use adaparam_train::result::ExperimentResult;
 use adaparam_train::run_folder::RunFolder;
-use adaparam_train::tail::{self, TailConfig};
+use adaparam_train::tail::{self, TailConfig, TailOutcome, TailPicture};
 use adaparam_train::{TrainError, jobs};
 use burn::tensor::Device;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Finished;
+use super::kept::{Kept, Outcome};
+use super::{Finished, What};
 use crate::page;
 use crate::progress::Progress;
 
@@ -41,13 +42,14 @@ pub(super) struct Session {
 }
 
 impl Session {
+    /// Runs an experiment, unless the folder holds all of it already.
     pub(super) fn run(&self, plan: &Plan, folder: &RunFolder) -> anyhow::Result<Finished> {
         match plan {
             Plan::HeatMaps => {
                 let matrices = adapted_matrices(FIGURE_SEED, &self.device);
-                let mut record = self.record.clone();
-                record.seeds = vec![FIGURE_SEED];
+                let record = self.record_of(&[FIGURE_SEED], Instant::now());
                 folder.write_json("record.json", &record)?;
+                folder.drop_parts()?;
                 Ok(Finished {
                     page: page::heat_maps(&matrices),
                     result: None,
@@ -57,67 +59,86 @@ impl Session {
                 })
             }
             Plan::Tail(config) => {
-                let jobs = config.jobs();
-                let outcomes =
-                    self.run_jobs("tail", folder, &jobs, config.train.steps, |job, watch| {
-                        let name = format!("{}, seed {}", job.network.name, job.seed);
-                        job.run(&self.device, |point| watch(&name, point))
-                    })?;
-                let result = tail::summarise(config, &outcomes);
-                let page = page::tail(config, &outcomes, &result);
-                let curves = outcomes
-                    .iter()
-                    .map(|run| (run.model.as_str(), run.seed, run.curve.as_slice()));
-                let record = self.keep(
-                    folder,
-                    config,
-                    &result,
-                    curves.collect(),
-                    &config.seeds,
-                    None,
-                )?;
-                Ok(Finished {
-                    page,
-                    result: Some(result),
-                    record,
-                    missing: None,
-                    failed: false,
-                })
+                let there = kept_tail(folder.path()).filter(|kept| kept.config == *config);
+                let kept = match there {
+                    Some(kept) => kept,
+                    None => self.run_tail(config, folder)?,
+                };
+                Ok(tell_tail(&kept))
             }
             Plan::Image(config, data, data_name) => {
-                let jobs = config.jobs(data);
-                let steps = config
-                    .models
-                    .iter()
-                    .map(|model| model.train.steps)
-                    .max()
-                    .unwrap_or(0);
-                let outcomes = self.run_jobs("mnist", folder, &jobs, steps, |job, watch| {
-                    let name = format!("{}, seed {}", job.network.name, job.seed);
-                    job.run(data, &self.device, |point| watch(&name, point))
-                })?;
-                let result = image::summarise(config, &outcomes);
-                let page = page::image(config, &outcomes, &result);
-                let curves = outcomes
-                    .iter()
-                    .map(|run| (run.model.as_str(), run.seed, run.curve.as_slice()));
-                let hash = (*data_name, data.checksum().to_string());
-                let record = self.keep(
-                    folder,
-                    config,
-                    &result,
-                    curves.collect(),
-                    &config.seeds,
-                    Some(hash),
-                )?;
-                Ok(Finished {
-                    page,
-                    result: Some(result),
-                    record,
-                    missing: None,
-                    failed: false,
-                })
+                let sum = data.checksum().to_string();
+                let is_same = |kept: &Kept<ImageConfig, ImageOutcome>| {
+                    kept.config == *config && kept.record.data.get(*data_name) == Some(&sum)
+                };
+                let kept = match kept_image(folder.path()).filter(is_same) {
+                    Some(kept) => kept,
+                    None => self.run_image(config, data, data_name, folder)?,
+                };
+                Ok(tell_image(&kept))
             }
+        }
+    }
+
+    fn run_tail(
+        &self,
+        config: &TailConfig,
+        folder: &RunFolder,
+    ) -> anyhow::Result<Kept<TailConfig, TailOutcome>> {
+        let started = Instant::now();
+        let jobs = config.jobs();
+        let mut outcomes =
+            self.run_jobs("tail", folder, &jobs, config.train.steps, |job, watch| {
+                let name = format!("{}, seed {}", job.network.name, job.seed);
+                job.run(&self.device, |point| watch(&name, point))
+            })?;
+        for run in &mut outcomes {
+            if !config.is_drawn(run) {
+                run.picture = TailPicture::default();
+            }
+        }
+        let kept = Kept {
+            config: config.clone(),
+            outcomes,
+            record: self.record_of(&config.seeds, started),
+        };
+        kept.write(folder, &tail::summarise(&kept.config, &kept.outcomes))?;
+        Ok(kept)
+    }
+
+    fn run_image(
+        &self,
+        config: &ImageConfig,
+        data: &ImageSplit,
+        data_name: &str,
+        folder: &RunFolder,
+    ) -> anyhow::Result<Kept<ImageConfig, ImageOutcome>> {
+        let started = Instant::now();
+        let jobs = config.jobs(data);
+        let steps = config.models.iter().map(|model| model.train.steps).max();
+        let outcomes =
+            self.run_jobs("mnist", folder, &jobs, steps.unwrap_or(0), |job, watch| {
+                let name = format!("{}, seed {}", job.network.name, job.seed);
+                job.run(data, &self.device, |point| watch(&name, point))
+            })?;
+        let mut record = self.record_of(&config.seeds, started);
+        record
+            .data
+            .insert(data_name.to_owned(), data.checksum().to_string());
+        let kept = Kept {
+            config: config.clone(),
+            outcomes,
+            record,
+        };
+        kept.write(folder, &image::summarise(&kept.config, &kept.outcomes))?;
+        Ok(kept)
+    }
+
+    fn record_of(&self, seeds: &[u64], started: Instant) -> RunRecord {
+        RunRecord {
+            seeds: seeds.to_vec(),
+            seconds: started.elapsed().as_secs_f64(),
+            ..self.record.clone()
         }
     }
 
@@ -174,37 +195,69 @@ impl Session {
         progress.finish();
         outcomes
     }
+}
 
-    /// Writes the files of one experiment.
-    fn keep(
-        &self,
-        folder: &RunFolder,
-        config: &impl Serialize,
-        result: &ExperimentResult,
-        curves: Vec<(&str, u64, &[CurvePoint])>,
-        seeds: &[u64],
-        data: Option<(&str, String)>,
-    ) -> anyhow::Result<RunRecord> {
-        let mut record = self.record.clone();
-        record.seeds = seeds.to_vec();
-        record
-            .data
-            .extend(data.map(|(name, hash)| (name.to_owned(), hash)));
-        let mut metrics = String::new();
-        for (model, seed, curve) in curves {
-            for point in curve {
-                let line = serde_json::json!({
-                    "experiment": result.experiment, "model": model, "seed": seed,
-                    "step": point.step, "loss": point.loss,
-                });
-                metrics.push_str(&line.to_string());
-                metrics.push('\n');
-            }
-        }
-        folder.write("config.toml", toml::to_string_pretty(config)?)?;
-        folder.write("metrics.jsonl", metrics)?;
-        folder.write_json("record.json", &record)?;
-        folder.write_json("result.json", result)?;
-        Ok(record)
+/// A finished experiment that a folder holds, whatever its configuration.
+pub(super) fn told(what: What, folder: &Path) -> Option<Finished> {
+    match what {
+        What::Tail => kept_tail(folder).map(|kept| tell_tail(&kept)),
+        What::Mnist => kept_image(folder).map(|kept| tell_image(&kept)),
+        _ => None,
+    }
+}
+
+fn kept_tail(folder: &Path) -> Option<Kept<TailConfig, TailOutcome>> {
+    let kept: Kept<TailConfig, _> = Kept::read(folder)?;
+    let models = kept.config.models.iter();
+    let names = models.map(|model| model.network.name.as_str());
+    kept.is_whole(names, &kept.config.seeds).then_some(kept)
+}
+
+fn kept_image(folder: &Path) -> Option<Kept<ImageConfig, ImageOutcome>> {
+    let kept: Kept<ImageConfig, _> = Kept::read(folder)?;
+    let models = kept.config.models.iter();
+    let names = models.map(|model| model.network.name.as_str());
+    kept.is_whole(names, &kept.config.seeds).then_some(kept)
+}
+
+fn tell_tail(kept: &Kept<TailConfig, TailOutcome>) -> Finished {
+    let result = tail::summarise(&kept.config, &kept.outcomes);
+    Finished {
+        page: page::tail(&kept.config, &kept.outcomes, &result).made_by(&kept.record),
+        result: Some(result),
+        record: kept.record.clone(),
+        missing: None,
+        failed: false,
+    }
+}
+
+fn tell_image(kept: &Kept<ImageConfig, ImageOutcome>) -> Finished {
+    let result = image::summarise(&kept.config, &kept.outcomes);
+    Finished {
+        page: page::image(&kept.config, &kept.outcomes, &result).made_by(&kept.record),
+        result: Some(result),
+        record: kept.record.clone(),
+        missing: None,
+        failed: false,
+    }
+}
+
+impl Outcome for TailOutcome {
+    fn run(&self) -> (&str, u64) {
+        (&self.model, self.seed)
+    }
+
+    fn curve(&self) -> &[CurvePoint] {
+        &self.curve
+    }
+}
+
+impl Outcome for ImageOutcome {
+    fn run(&self) -> (&str, u64) {
+        (&self.model, self.seed)
+    }
+
+    fn curve(&self) -> &[CurvePoint] {
+        &self.curve
     }
 }

@@ -1,6 +1,7 @@
 //! `adaparam reproduce`: the experiments of the paper, from data to report.
 
 mod feed_forward;
+mod kept;
 mod language_model;
 mod writing;
 
@@ -184,7 +185,14 @@ impl Reproduce {
             .iter()
             .map(|&what| self.plan(what))
             .collect::<Result<_, _>>()?;
-        let folder = RunFolder::open(self.out_folder())?;
+        let out = self.out_folder();
+        if self.report_only && !out.exists() {
+            bail!(
+                "{}: is not there to report on: name the folder of an earlier run with --out, or leave out --report-only",
+                out.display()
+            );
+        }
+        let folder = RunFolder::open(out)?;
         let own_folder = |what: What| match self.what {
             What::All => folder.path().join(what.name()),
             _ => folder.path().to_path_buf(),
@@ -224,6 +232,7 @@ impl Reproduce {
             match done {
                 Ok(Some(done)) => finished.push(done),
                 Ok(None) => absent.push(what.name().to_owned()),
+                Err(error) if self.report_only => return Err(error),
                 Err(error) => {
                     return Err(error.context(format!(
                         "{}: finished parts are kept in {}; give the same command again to go on",
@@ -264,19 +273,24 @@ impl Reproduce {
                     done => done.map(Some),
                 }
             }
-            Plan::Told if what.experiment().is_none() => Ok(None),
             Plan::Sweep(_, corpora) => {
                 let sweep = Sweep::open(folder)?;
                 language_model::run(&sweep, corpora, sweeping, &session.record).map(Some)
             }
-            Plan::Told => match language_model::existing(folder)? {
-                Some(sweep) => language_model::tell(&sweep, &session.record).map(Some),
-                None if self.what == What::All => Ok(None),
-                None => bail!(
-                    "{}: holds no sweep to report on: leave out --report-only to make one",
-                    folder.display()
-                ),
-            },
+            Plan::Told => {
+                let told = match language_model::existing(folder)? {
+                    Some(sweep) => Some(language_model::tell(&sweep, &session.record)?),
+                    None => feed_forward::told(what, folder),
+                };
+                if told.is_none() && self.what != What::All {
+                    bail!(
+                        "{}: holds nothing of {} to report on: leave out --report-only to run it",
+                        folder.display(),
+                        what.name()
+                    );
+                }
+                Ok(told)
+            }
         }
     }
 
@@ -291,11 +305,6 @@ impl Reproduce {
         if self.draws.is_some() && !matches!(self.what, What::Robustness | What::All) {
             bail!("--draws: belongs to one experiment: say `reproduce robustness`");
         }
-        if self.report_only && !has_language_models {
-            bail!(
-                "--report-only: is for language models, whose runs are kept: say `reproduce ptb` or `reproduce all`"
-            );
-        }
         Ok(())
     }
 
@@ -309,8 +318,7 @@ impl Reproduce {
     }
 
     fn plan(&self, what: What) -> anyhow::Result<Plan> {
-        let has_no_data = || what == What::Mnist && !self.quick && self.mnist().is_err();
-        if self.report_only && (what.experiment().is_some() || has_no_data()) {
+        if self.report_only && what != What::HeatMaps {
             return Ok(Plan::Told);
         }
         let plan = match what {

@@ -22,14 +22,7 @@ impl Reproduce {
         record: &RunRecord,
         seconds: f64,
     ) -> anyhow::Result<Verdict> {
-        let mut whole = record.clone();
-        whole.seconds = seconds;
-        for part in &finished {
-            whole.seeds.extend(&part.record.seeds);
-            whole.data.extend(part.record.data.clone());
-        }
-        whole.seeds.sort_unstable();
-        whole.seeds.dedup();
+        let whole = self.record_of_all(&finished, record, seconds);
 
         let results: Vec<ExperimentResult> = finished
             .iter()
@@ -109,17 +102,33 @@ impl Reproduce {
             Verdict::Done
         })
     }
+
+    /// Of a single experiment its own record, which may be older than this report.
+    fn record_of_all(&self, finished: &[Finished], report: &RunRecord, seconds: f64) -> RunRecord {
+        let mut whole = match finished {
+            [only] if self.what != What::All => only.record.clone(),
+            _ => report.clone(),
+        };
+        if whole.seconds == 0.0 {
+            whole.seconds = seconds;
+        }
+        for part in finished {
+            whole.seeds.extend(&part.record.seeds);
+            whole.data.extend(part.record.data.clone());
+        }
+        whole.seeds.sort_unstable();
+        whole.seeds.dedup();
+        whole
+    }
 }
 
-/// The scale of the language models that are told of.
+/// The scale of what is told of: of the language models, if there are some.
 fn told_scale(results: &[ExperimentResult]) -> Option<Scale> {
     let names = Experiment::ALL.map(Experiment::name);
     let of_language_models =
         |result: &&ExperimentResult| names.contains(&result.experiment.as_str());
-    results
-        .iter()
-        .find(of_language_models)
-        .map(|result| result.scale)
+    let first = results.iter().find(of_language_models).or(results.first());
+    first.map(|result| result.scale)
 }
 
 fn lead(scale: Scale) -> &'static str {

@@ -360,6 +360,7 @@ mod tests {
         let manifest = experiment.plan(&choices, Path::new("")).unwrap();
         let runs = manifest.runs.iter().map(|spec| CollectedRun {
             progress: progress(score(&spec.row, spec.draw.unwrap_or(0))),
+            record: None,
             spec: spec.clone(),
         });
         Collected {

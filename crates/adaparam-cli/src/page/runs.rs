@@ -1,0 +1,78 @@
+//! The runs behind a section, one by one.
+
+use adaparam_train::sweep::{Collected, CollectedRun};
+
+use super::short_commit;
+use crate::provenance::duration;
+use crate::report::{Block, Cell, Column, Row, Section, Table};
+
+/// The section with every run folded away at its end, and with what has not ended.
+pub(super) fn with_runs(section: Section, collected: &Collected) -> Section {
+    let missing: Vec<&CollectedRun> = collected.missing().collect();
+    let (all, left) = (collected.runs.len(), missing.len());
+    let summary = match left {
+        0 => format!("The {all} runs behind this section"),
+        _ => format!(
+            "The {all} runs behind this section; {left} have not ended and count in no table"
+        ),
+    };
+    let mut blocks = vec![Block::Table(table(collected))];
+    let messages: Vec<String> = collected
+        .runs
+        .iter()
+        .filter_map(|run| Some(format!("`{}`: {}", run.spec.id, run.message()?)))
+        .collect();
+    if !messages.is_empty() {
+        blocks.push(Block::List(messages));
+    }
+    section.with(Block::Details { summary, blocks })
+}
+
+fn table(collected: &Collected) -> Table {
+    let rows = collected.runs.iter().map(|run| {
+        let best = run.progress.best();
+        let finished = run.finished();
+        let outcome = run.progress.outcome.as_ref();
+        let record = run.record.as_ref();
+        let perplexity = |value: Option<f64>| {
+            value.map_or_else(|| Cell::from("—"), |value| format!("{value:.2}").into())
+        };
+        Row::new(vec![
+            format!("`runs/{}`", run.spec.id).into(),
+            run.progress.state.name().into(),
+            format!(
+                "{}/{}",
+                run.progress.epochs.len(),
+                run.spec.config.train.epochs
+            )
+            .into(),
+            perplexity(best.map(|best| best.valid_perplexity)),
+            perplexity(finished.map(|finished| finished.test_perplexity)),
+            outcome.map_or_else(
+                || Cell::from("—"),
+                |outcome| duration(outcome.seconds).into(),
+            ),
+            record.map_or_else(
+                || Cell::from("—"),
+                |record| format!("`{}`", short_commit(&record.commit)).into(),
+            ),
+        ])
+    });
+    Table {
+        caption: format!(
+            "Runs of {}, each with its configuration, log and record in its folder",
+            collected.manifest.experiment.name()
+        ),
+        columns: vec![
+            Column::text("Run"),
+            Column::text("State"),
+            Column::number("Epochs"),
+            Column::number("Best valid"),
+            Column::number("Test"),
+            Column::number("Time"),
+            Column::text("Commit"),
+        ],
+        rows: rows.collect(),
+        notes: Vec::new(),
+    }
+}
