@@ -5,7 +5,7 @@
 //! configuration: nothing is lost when a run is interrupted.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use adaparam_data::checksum::Checksum;
@@ -26,7 +26,7 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Opens `path` for a run: a folder that is new, empty, or left by an earlier run.
+    /// Opens `path` for a run: a folder that is new, empty, left by an earlier run, or made of such folders.
     ///
     /// # Errors
     ///
@@ -34,12 +34,12 @@ impl RunFolder {
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, TrainError> {
         let path = path.into();
         fs::create_dir_all(&path).map_err(TrainError::file(&path, "cannot make this folder"))?;
-        let mut entries =
+        let entries =
             fs::read_dir(&path).map_err(TrainError::file(&path, "cannot read this folder"))?;
-        let ours = [MARK, PARTS, MANIFEST]
-            .iter()
-            .any(|name| path.join(name).exists());
-        if entries.next().is_some() && !ours {
+        let ours = has_mark(&path);
+        let is_ours_inside =
+            |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| has_mark(&entry.path()));
+        if !ours && !entries.into_iter().all(is_ours_inside) {
             return Err(TrainError::Folder {
                 path,
                 rule: "holds files that no run of adaparam has left: name a new or empty folder with --out"
@@ -111,6 +111,11 @@ impl RunFolder {
     }
 }
 
+fn has_mark(folder: &Path) -> bool {
+    let marks = [MARK, PARTS, MANIFEST];
+    marks.iter().any(|name| folder.join(name).exists())
+}
+
 /// Writes a file, whole or not at all, and makes its folder if there is none.
 pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), TrainError> {
     let folder = match path.parent() {
@@ -129,13 +134,13 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), TrainError> {
 
 /// Temporary files are private to their owner; results are not.
 #[cfg(unix)]
-fn readable_by_others(file: &fs::File) -> std::io::Result<()> {
+fn readable_by_others(file: &fs::File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     file.set_permissions(fs::Permissions::from_mode(0o644))
 }
 
 #[cfg(not(unix))]
-fn readable_by_others(_file: &fs::File) -> std::io::Result<()> {
+fn readable_by_others(_file: &fs::File) -> io::Result<()> {
     Ok(())
 }
 
@@ -190,6 +195,19 @@ mod tests {
         let error = RunFolder::open(temporary.path()).unwrap_err().to_string();
         assert!(error.contains("name a new or empty folder"), "{error}");
         assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn folders_of_runs_may_be_put_together() {
+        let temporary = tempfile::tempdir().unwrap();
+        for name in ["tail", "ptb"] {
+            fs::create_dir(temporary.path().join(name)).unwrap();
+            fs::write(temporary.path().join(name).join(MARK), "{}").unwrap();
+        }
+        RunFolder::open(temporary.path()).unwrap();
+        fs::remove_dir(temporary.path().join(PARTS)).unwrap();
+        fs::write(temporary.path().join("thesis.tex"), "years of work").unwrap();
+        assert!(RunFolder::open(temporary.path()).is_err());
     }
 
     #[test]

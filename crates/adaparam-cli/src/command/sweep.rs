@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adaparam_train::language_model::experiment::{Experiment, PlanChoices};
 use adaparam_train::sweep::{Collected, RunSpec, RunState, Sweep};
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 use super::Verdict;
 use crate::data_folder::data_folder;
@@ -76,11 +76,12 @@ struct Plan {
 }
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("which").args(["index", "all"]).required(true))]
 struct Run {
     /// The sweep's folder
     sweep: PathBuf,
     /// The run of this number, counted from 0
-    #[arg(long, value_name = "I", conflicts_with_all = ["all", "jobs"], required_unless_present = "all")]
+    #[arg(long, value_name = "I", conflicts_with = "jobs")]
     index: Option<usize>,
     /// Every run that has not ended
     #[arg(long)]

@@ -91,16 +91,32 @@ fn loss_curves(config: &ImageConfig, outcomes: &[ImageOutcome]) -> Lines {
     let first_runs = outcomes
         .chunks_exact(config.seeds.len())
         .map(|runs| &runs[0]);
+    let names: Vec<&str> = config
+        .models
+        .iter()
+        .map(|model| model.network.name.as_str())
+        .collect();
     let series = first_runs.enumerate().map(|(index, run)| {
         let points = run
             .curve
             .iter()
             .map(|point| (point.step as f64, point.loss));
-        Line::new(
+        // “3-layer SVA, Adam” has the colour of “3-layer SVA”.
+        let varied = names[..index].iter().position(|&name| {
+            run.model
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with(", "))
+        });
+        let line = Line::new(
             run.model.clone(),
-            Colour::nth(index),
+            Colour::nth(varied.unwrap_or(index)),
             points.collect::<Vec<_>>(),
-        )
+        );
+        if varied.is_some() {
+            line.dashed()
+        } else {
+            line
+        }
     });
     Lines {
         title: "Training loss".into(),

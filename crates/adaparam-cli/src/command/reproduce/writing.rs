@@ -70,7 +70,8 @@ impl Reproduce {
         folder.write_json("result.json", &combined)?;
         folder.write("results.md", report.to_markdown())?;
         let page = folder.write("report.html", report.to_html())?;
-        if missing.is_empty() && elsewhere.is_empty() {
+        // The parts of one experiment are needed to go on; beside several there are none.
+        if self.what == What::All || (missing.is_empty() && elsewhere.is_empty()) {
             folder.drop_parts()?;
         }
 
