@@ -10,7 +10,7 @@ use adaparam_data::text::Corpus;
 use adaparam_train::TrainError;
 use adaparam_train::language_model::checkpoint::Damaged;
 use adaparam_train::language_model::{Outcome, Snapshot, TrainEvent, on_threads, train};
-use adaparam_train::record::RunRecord;
+use adaparam_train::record::{RECORD, RunRecord};
 use adaparam_train::run_folder::RunFolder;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
@@ -107,14 +107,12 @@ impl Session {
     }
 }
 
-/// Adds the time of a sitting to the record of a run, if it has one.
+/// Adds the time of a sitting to the record of a run, if it has one, and the program's commit if it is another.
 fn add_time(folder: &RunFolder, time: Duration) -> anyhow::Result<()> {
-    let path = folder.path().join("record.json");
-    let record = std::fs::read(path).ok();
-    let record = record.and_then(|text| serde_json::from_slice::<RunRecord>(&text).ok());
-    if let Some(mut record) = record {
+    if let Some(mut record) = RunRecord::read(folder.path()) {
         record.seconds += time.as_secs_f64();
-        folder.write_json("record.json", &record)?;
+        record.share_with(env!("ADAPARAM_COMMIT"));
+        folder.write_json(RECORD, &record)?;
     }
     Ok(())
 }

@@ -247,6 +247,24 @@ fn a_finished_experiment_is_told_of_again_without_training() {
         files()[1] == first[1],
         "trained again, the results are others"
     );
+
+    let config = fs::read_to_string(out.join("config.toml")).unwrap();
+    let changed = config.replacen("learning_rate = 0.003", "learning_rate = 0.01", 1);
+    assert_ne!(config, changed);
+    fs::write(out.join("config.toml"), changed).unwrap();
+    let said = done(&[
+        "reproduce",
+        "tail",
+        "--config",
+        "out/config.toml",
+        "--out",
+        "out",
+    ]);
+    assert!(said.contains("seed 2"), "{said}");
+    assert!(
+        files()[1] != first[1],
+        "an old result was told of under a new configuration"
+    );
 }
 
 #[test]

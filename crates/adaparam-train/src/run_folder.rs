@@ -13,10 +13,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::TrainError;
+use crate::record::RECORD;
 use crate::sweep::MANIFEST;
 
-/// Tells a folder of ours from anybody else's.
-const MARK: &str = "record.json";
 const PARTS: &str = "parts";
 
 /// A folder for the files of one run.
@@ -112,7 +111,8 @@ impl RunFolder {
 }
 
 fn has_mark(folder: &Path) -> bool {
-    let marks = [MARK, PARTS, MANIFEST];
+    // Each tells a folder of ours from anybody else's.
+    let marks = [RECORD, PARTS, MANIFEST];
     marks.iter().any(|name| folder.join(name).exists())
 }
 
@@ -202,7 +202,7 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         for name in ["tail", "ptb"] {
             fs::create_dir(temporary.path().join(name)).unwrap();
-            fs::write(temporary.path().join(name).join(MARK), "{}").unwrap();
+            fs::write(temporary.path().join(name).join(RECORD), "{}").unwrap();
         }
         RunFolder::open(temporary.path()).unwrap();
         fs::remove_dir(temporary.path().join(PARTS)).unwrap();

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use adaparam_train::language_model::{TensorFile, adopt, checkpoint};
+use adaparam_train::record::RECORD;
 use adaparam_train::run_folder::RunFolder;
 use anyhow::bail;
 use burn::tensor::Device;
@@ -58,7 +59,7 @@ impl Import {
         let snapshot = adopt(&self.file, file, config, vocabulary, sum, &Device::flex())?;
         let folder = RunFolder::open(&self.out)?;
         folder.drop_parts()?;
-        folder.write_json("record.json", &record)?;
+        folder.write_json(RECORD, &record)?;
         folder.write("config.toml", text)?;
         let path = checkpoint::save(folder.path(), &snapshot)?;
         eprintln!("{}", path.display());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use adaparam_train::language_model::{
     DEFAULT_PRESET, LanguageModelConfig, Snapshot, TextSource, checkpoint,
 };
+use adaparam_train::record::RECORD;
 use adaparam_train::run_folder::RunFolder;
 use anyhow::bail;
 use burn::tensor::Device;
@@ -83,7 +84,7 @@ impl Train {
         record.seeds = vec![config.train.seed];
         let sum = corpus.checksum().to_string();
         record.data.insert("text".to_owned(), sum.clone());
-        folder.write_json("record.json", &record)?;
+        folder.write_json(RECORD, &record)?;
         folder.write("config.toml", toml::to_string_pretty(&config)?)?;
         if !self.json {
             eprintln!(

@@ -10,6 +10,9 @@ pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share.clamp(0.0, 1.0) * last as f64;
     let below = place.floor() as usize;
     let above = place.ceil() as usize;
+    if above == below || sorted[below].is_infinite() {
+        return sorted[below];
+    }
     sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
 }
 
@@ -32,6 +35,12 @@ mod tests {
         assert!((quantile(&[1.0, 2.0, 3.0, 4.0], 0.5) - 2.5).abs() < 1e-12);
         assert!((quantile(&[1.0, 2.0], 1.0) - 2.0).abs() < 1e-12);
         assert!(quantile(&[], 0.5).is_nan());
+        let infinite = [1.0, f64::INFINITY, f64::INFINITY];
+        assert!(
+            [0.5, 0.75, 1.0]
+                .iter()
+                .all(|share| quantile(&infinite, *share) == f64::INFINITY)
+        );
     }
 
     #[test]

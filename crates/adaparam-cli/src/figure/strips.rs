@@ -106,9 +106,13 @@ impl Strips {
         let class = strip.colour.class();
         let values = sorted(self.axis.scale, strip.values.iter().copied());
         let missing = strip.values.len() - values.len();
-        let mut facts = vec![format!("n = {}", values.len())];
-        if !values.is_empty() {
-            facts.push(format!("median {}", short(quantile(&values, 0.5))));
+        // An infinite value has no place, but counts: it is above all others.
+        let infinite = strip.values.iter().filter(|value| **value == f64::INFINITY);
+        let ranked: Vec<f64> = values.iter().chain(infinite).copied().collect();
+        let median = quantile(&ranked, 0.5);
+        let mut facts = vec![format!("n = {}", strip.values.len())];
+        if median.is_finite() {
+            facts.push(format!("median {}", short(median)));
         }
         if missing > 0 {
             facts.push(format!("{missing} not finite"));
@@ -130,7 +134,7 @@ impl Strips {
         if !values.is_empty() {
             let place = |share: f64| {
                 let (low, high) = frame.x.domain;
-                frame.x.position(quantile(&values, share).clamp(low, high))
+                frame.x.position(quantile(&ranked, share).clamp(low, high))
             };
             let (from, median, to) = (place(0.1), place(0.5), place(0.9));
             frame.canvas.element(format_args!(
@@ -222,6 +226,23 @@ mod tests {
         let (many, offsets) = arranged(&[5.0; 500], 20.0);
         assert!(few > some && some > many, "{few} {some} {many}");
         assert!(offsets.iter().all(|offset| offset.abs() <= 20.0));
+    }
+
+    #[test]
+    fn values_without_a_place_count_in_the_percentiles() {
+        let drawn = |values: Vec<f64>| {
+            let strips = Strips {
+                strips: vec![Strip::new("a", Colour::Red, values)],
+                size: Size::FIGURE,
+                ..Strips::default()
+            };
+            strips.to_svg().standalone()
+        };
+        let text = drawn(vec![1.0, 2.0, 4.0, f64::INFINITY, f64::INFINITY]);
+        assert!(text.contains("n = 5, median 4, 2 not finite"), "{text}");
+        let text = drawn(vec![1.0, f64::INFINITY, f64::INFINITY]);
+        assert!(text.contains("n = 3, 2 not finite"), "{text}");
+        assert!(!text.contains("NaN"), "{text}");
     }
 
     #[test]

@@ -5,6 +5,8 @@ use super::{Drawing, Page, claims, count_cell, spread_cell};
 use crate::figure::{Axis, Colour, Figure, Line, Lines, Size, number};
 use crate::report::{Block, Cell, Column, Plate, Row, Section, Table};
 
+/// Heading of the section.
+pub(crate) const IMAGE_HEADING: &str = "Handwritten digits";
 const FILE: &str = "figures/mnist-loss.svg";
 
 /// Section 4.2 and Table 1 of the paper.
@@ -28,7 +30,7 @@ pub(crate) fn image(
     };
     let figure = loss_curves(config, outcomes);
     let plate = Plate::new(&figure, "Training loss of each model, first seed.").in_file(FILE);
-    let section = Section::new("Handwritten digits")
+    let section = Section::new(IMAGE_HEADING)
         .with(Block::Paragraph(format!("{data}; pixels {pixels}.")))
         .with(Block::Table(table(config, result)))
         .with(Block::Figures(vec![plate]));

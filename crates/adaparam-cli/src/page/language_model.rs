@@ -94,7 +94,22 @@ pub(super) fn protocol(collected: &Collected) -> String {
 }
 
 fn table(collected: &Collected, result: &ExperimentResult) -> Table {
-    let rows = result.rows.iter().map(|row| {
+    let published = collected.manifest.experiment.published();
+    let quoted_rows = published.iter().map(|row| {
+        let none = || Cell::from("—");
+        let number = |value: f64| Cell::quoted(format!("{value:.1}"));
+        Row::new(vec![
+            row.label.into(),
+            none(),
+            row.valid.map_or_else(none, number),
+            none(),
+            number(row.test),
+            none(),
+            none(),
+            row.size.map_or_else(none, Cell::quoted),
+        ])
+    });
+    let rows = result.rows.iter().enumerate().map(|(index, row)| {
         let cells = Row::new(vec![
             row.model.clone().into(),
             score(result, row, "valid_perplexity"),
@@ -105,7 +120,8 @@ fn table(collected: &Collected, result: &ExperimentResult) -> Table {
             count_cell(row.params),
             quoted(row, "paper_size"),
         ]);
-        let begins = matches!(key(row), "static-output" | "static-io");
+        let begins = matches!(key(row), "static-output" | "static-io")
+            || (index == 0 && !published.is_empty());
         if begins { cells.begins_group() } else { cells }
     });
     Table {
@@ -124,7 +140,7 @@ fn table(collected: &Collected, result: &ExperimentResult) -> Table {
             Column::number("Parameters"),
             Column::number("Paper"),
         ],
-        rows: rows.collect(),
+        rows: quoted_rows.chain(rows).collect(),
         notes: vec![
             "Ours is the median over seeds, with smallest and largest below it where there are several; test \
              perplexity is that of the epoch with the lowest validation loss."
@@ -142,7 +158,7 @@ fn key(row: &ResultRow) -> &str {
 /// A row's perplexity, set off if it is the lowest of all.
 fn score(result: &ExperimentResult, row: &ResultRow, metric: &str) -> Cell {
     if row.seeds == 0 {
-        return Cell::from("not run");
+        return Cell::from(if failed(row) > 0 { "failed" } else { "not run" });
     }
     let median = |row: &ResultRow| row.metrics.get(metric).and_then(serde_json::Value::as_f64);
     let lowest = result.rows.iter().filter_map(median).reduce(f64::min);
@@ -166,10 +182,26 @@ fn quoted(row: &ResultRow, metric: &str) -> Cell {
 
 fn seeds(row: &ResultRow) -> Cell {
     let cell = Cell::from(row.seeds.to_string());
-    match row.diverged {
-        0 => cell,
-        diverged => cell.detail(format!("{diverged} diverged")),
+    let told = [(row.diverged, "diverged"), (failed(row), "failed")];
+    let told: Vec<String> = told
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if told.is_empty() {
+        cell
+    } else {
+        cell.detail(told.join(", "))
     }
+}
+
+/// Runs that an error has ended, which count in no median.
+fn failed(row: &ResultRow) -> usize {
+    let failed = row
+        .metrics
+        .get("failed")
+        .and_then(serde_json::Value::as_u64);
+    failed.unwrap_or(0) as usize
 }
 
 /// Figure 3: a line for each model, with the colours of the paper where it has them.

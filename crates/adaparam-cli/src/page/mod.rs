@@ -10,10 +10,10 @@ mod tail;
 
 pub(crate) use claims::all_claims;
 pub(crate) use heat_maps::heat_maps;
-pub(crate) use image::image;
+pub(crate) use image::{IMAGE_HEADING, image};
 pub(crate) use language_model::language_models;
 pub(crate) use robustness::robustness;
-pub(crate) use tail::tail;
+pub(crate) use tail::{TAIL_HEADING, tail};
 
 use adaparam_train::record::RunRecord;
 use adaparam_train::result::{Claim, Row};

@@ -1,5 +1,6 @@
 //! The runs behind a section, one by one.
 
+use adaparam_train::record::RunRecord;
 use adaparam_train::sweep::{Collected, CollectedRun};
 
 use super::short_commit;
@@ -28,6 +29,21 @@ pub(super) fn with_runs(section: Section, collected: &Collected) -> Section {
     section.with(Block::Details { summary, blocks })
 }
 
+/// The commit of the last sitting, and below it those of others.
+fn commits(record: &RunRecord) -> Cell {
+    let cell = Cell::from(format!("`{}`", short_commit(&record.commit)));
+    let others: Vec<String> = record
+        .other_commits
+        .iter()
+        .map(|commit| short_commit(commit))
+        .collect();
+    if others.is_empty() {
+        cell
+    } else {
+        cell.detail(format!("also {}", others.join(", ")))
+    }
+}
+
 fn table(collected: &Collected) -> Table {
     let rows = collected.runs.iter().map(|run| {
         let best = run.progress.best();
@@ -52,10 +68,7 @@ fn table(collected: &Collected) -> Table {
                 || Cell::from("—"),
                 |outcome| duration(outcome.seconds).into(),
             ),
-            record.map_or_else(
-                || Cell::from("—"),
-                |record| format!("`{}`", short_commit(&record.commit)).into(),
-            ),
+            record.map_or_else(|| Cell::from("—"), commits),
         ])
     });
     Table {

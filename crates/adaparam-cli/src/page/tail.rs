@@ -8,6 +8,8 @@ use crate::figure::{
 };
 use crate::report::{Block, Column, Plate, Row, Section, Table};
 
+/// Heading of the section.
+pub(crate) const TAIL_HEADING: &str = "Extreme tail regression";
 const FILE: &str = "figures/tail.svg";
 
 /// Section 4.1 and Figure 2 of the paper.
@@ -16,7 +18,7 @@ pub(crate) fn tail(
     outcomes: &[TailOutcome],
     result: &ExperimentResult,
 ) -> Page {
-    let mut section = Section::new("Extreme tail regression").with(Block::Paragraph(format!(
+    let mut section = Section::new(TAIL_HEADING).with(Block::Paragraph(format!(
         "y = (2x₁)² − (3x₂)⁴ + ε with normal x and ε: most of the data is flat, the tail is enormous. {} steps of \
          {} points with Adam, learning rate {}. The tail is the {} % of {} test points with the largest |y|; \
          “unexplained” is the squared error there, as a share of the mean of y² there.",

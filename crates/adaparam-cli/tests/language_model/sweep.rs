@@ -168,6 +168,13 @@ fn a_run_that_diverges_or_fails_is_recorded_and_the_others_go_on() {
     assert!(matches!(&texts(9)[0], Value::Text(why) if why.contains("not a finite number")));
     assert!(matches!(&texts(9)[2], Value::Text(why) if why.contains("metrics.jsonl")));
 
+    let report = tiny.run(&["reproduce", "ptb", "--report-only", "--out", "sweep"]);
+    assert_eq!(report.status.code(), Some(1), "{}", stderr(&report));
+    let page = fs::read_to_string(tiny.path("sweep/report.html")).unwrap();
+    for word in ["1 diverged", "1 failed", ">runs/static-seed-1<"] {
+        assert!(page.contains(word), "no “{word}” in the report");
+    }
+
     // What was in the way is gone: the failed run is tried again, the diverged ones are left alone.
     fs::remove_dir(tiny.path("sweep/runs/static-seed-1/metrics.jsonl")).unwrap();
     tiny.done(&["sweep", "run", "sweep", "--all"]);
@@ -234,6 +241,15 @@ fn a_report_is_made_of_what_there_is_and_making_it_again_trains_nothing() {
     assert_eq!(result(), first);
     tiny.done(&["reproduce", "ptb", "--report-only", "--out", "out"]);
     assert_eq!(result(), first);
+    let other = ["reproduce", "ablation", "--report-only", "--out", "out"];
+    assert!(tiny.refused(&other).contains("holds a sweep of ptb"));
+    assert_eq!(result(), first);
+    let record: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(tiny.path("out/record.json")).unwrap()).unwrap();
+    assert!(
+        record["seconds"].as_f64().unwrap() > 0.0 && record["data"].as_object().unwrap().len() == 1,
+        "{record}"
+    );
     let other = [arguments.as_slice(), &["--seeds", "2"]].concat();
     assert!(tiny.refused(&other).contains("is frozen"));
 }

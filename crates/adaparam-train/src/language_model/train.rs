@@ -247,6 +247,14 @@ pub fn train(
         Err(TrainError::Stopped) => return Ok(Outcome::Stopped(last_good)),
         other => other?,
     };
+    if !test.perplexity().is_finite() {
+        return Err(TrainError::NonFinite {
+            what: "test perplexity",
+            epoch: best.snapshot.counters.epoch,
+            step: best.snapshot.counters.step,
+            checkpoint: last_good,
+        });
+    }
     log.write(
         &json!({"test_loss": rounded(test.loss()), "test_perplexity": rounded(test.perplexity())}),
     )?;

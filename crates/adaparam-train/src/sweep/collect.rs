@@ -103,7 +103,7 @@ impl Collected {
         let runs = sweep.manifest().runs.iter().map(|spec| CollectedRun {
             spec: spec.clone(),
             progress: Progress::of(sweep, spec),
-            record: read_record(&sweep.run_folder(spec)),
+            record: RunRecord::read(&sweep.run_folder(spec)),
         });
         Self {
             manifest: sweep.manifest().clone(),
@@ -189,9 +189,4 @@ impl Collected {
         }
         transaction.commit()
     }
-}
-
-fn read_record(run: &Path) -> Option<RunRecord> {
-    let text = std::fs::read_to_string(run.join("record.json")).ok()?;
-    serde_json::from_str(&text).ok()
 }

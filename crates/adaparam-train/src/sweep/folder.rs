@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::{MANIFEST, Manifest, RunSpec};
 use crate::TrainError;
+use crate::record::RECORD;
 use crate::run_folder::write_whole;
 
 const RUNS: &str = "runs";
 /// Files that reports leave, beside which a sweep may begin.
-const OF_REPORTS: [&str; 2] = ["record.json", "parts"];
+const OF_REPORTS: [&str; 2] = [RECORD, "parts"];
 
 /// A sweep on disk.
 #[derive(Debug, Clone)]

@@ -13,7 +13,7 @@ use crate::language_model::{LanguageModelConfig, TrainEvent};
 const STEPS: usize = 3;
 
 /// The words that a model learns from in a second, by a few steps of real training in a temporary folder; nothing if
-/// `stop` was set before they were done.
+/// `stop` was set before they were done, or if the loss stopped being a number.
 pub fn words_per_second(
     config: &LanguageModelConfig,
     corpus: &Corpus,
@@ -38,7 +38,11 @@ pub fn words_per_second(
             enough.store(is_enough, Ordering::Relaxed);
         }
     };
-    train_in(folder.path(), config, corpus, threads, &enough, &mut watch)?;
+    match train_in(folder.path(), config, corpus, threads, &enough, &mut watch) {
+        // For the run itself to find out, and to record.
+        Ok(_) | Err(TrainError::NonFinite { .. }) => {}
+        Err(error) => return Err(error),
+    }
     speeds.sort_by(f64::total_cmp);
     Ok(speeds.get(speeds.len() / 2).copied())
 }

@@ -15,8 +15,8 @@ use super::outcome::{Ending, RunOutcome, keep_seconds, seconds_so_far, write_jso
 use super::training::train_in;
 use super::unigram::unigram_perplexity;
 use crate::TrainError;
-use crate::language_model::{DataSpec, Finished, Outcome, TrainEvent, checkpoint};
-use crate::record::RunRecord;
+use crate::language_model::{DataSpec, Outcome, TrainEvent, checkpoint};
+use crate::record::{RECORD, RunRecord};
 use crate::run_folder::write_whole;
 
 /// The texts of a sweep, each read once.
@@ -82,6 +82,8 @@ pub(super) fn run_one(
     let run = sweep.run_folder(spec);
     let ended = |outcome: RunOutcome| outcome.is_final().then_some(outcome);
     if let Some(outcome) = RunOutcome::read(&run, &spec.hash).and_then(ended) {
+        // The process that ended it may have been killed before it had.
+        keep_best_only(&run, &outcome);
         return Ok(RunReport::AlreadyEnded(outcome));
     }
     let Some(_lock) = RunLock::take(&run)? else {
@@ -140,16 +142,17 @@ pub(super) fn run_one(
         ending,
     };
     record.seconds = outcome.seconds;
-    write_json(&run.join("record.json"), &record)?;
+    write_json(&run.join(RECORD), &record)?;
     outcome.write(&run)?;
-    if let Ending::Finished {
-        result: Finished { checkpoint, .. },
-    } = &outcome.ending
-    {
-        // A sweep of a hundred runs would otherwise fill a disk.
-        checkpoint::keep_only(&run, checkpoint);
-    }
+    keep_best_only(&run, &outcome);
     Ok(RunReport::Ended(outcome))
+}
+
+/// Removes all but the best checkpoint of a finished run: a sweep of a hundred runs would otherwise fill a disk.
+fn keep_best_only(run: &Path, outcome: &RunOutcome) {
+    if let Ending::Finished { result } = &outcome.ending {
+        checkpoint::keep_only(run, &result.checkpoint);
+    }
 }
 
 /// Writes the files that say what a run is, as `adaparam train` does. Returns its record.
@@ -160,13 +163,19 @@ fn describe(
     record: &RunRecord,
 ) -> Result<RunRecord, TrainError> {
     let mut record = record.clone();
+    let earlier = RunRecord::read(run).filter(|_| checkpoint::has_checkpoints(run));
+    if let Some(earlier) = earlier {
+        for commit in earlier.other_commits.iter().chain([&earlier.commit]) {
+            record.share_with(commit);
+        }
+    }
     record.seeds = vec![spec.seed];
     record
         .data
         .insert("text".to_owned(), corpus.checksum().to_string());
     let config = toml::to_string_pretty(&spec.config).expect("a configuration has a TOML form");
     write_whole(&run.join("config.toml"), config.as_bytes())?;
-    write_json(&run.join("record.json"), &record)?;
+    write_json(&run.join(RECORD), &record)?;
     Ok(record)
 }
 

@@ -8,17 +8,17 @@ use std::time::Instant;
 use adaparam_data::images::ImageSplit;
 use adaparam_train::fit::CurvePoint;
 use adaparam_train::heat_maps::adapted_matrices;
-use adaparam_train::image::{self, ImageConfig, ImageOutcome};
-use adaparam_train::record::RunRecord;
+use adaparam_train::image::ImageConfig;
+use adaparam_train::record::{RECORD, RunRecord};
 use adaparam_train::run_folder::RunFolder;
-use adaparam_train::tail::{self, TailConfig, TailOutcome, TailPicture};
+use adaparam_train::tail::{TailConfig, TailPicture};
 use adaparam_train::{TrainError, jobs};
 use burn::tensor::Device;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::kept::{Kept, Outcome};
-use super::{Finished, What};
+use super::kept::Kept;
+use super::{PartReport, What};
 use crate::page;
 use crate::progress::Progress;
 
@@ -43,14 +43,14 @@ pub(super) struct Session {
 
 impl Session {
     /// Runs an experiment, unless the folder holds all of it already.
-    pub(super) fn run(&self, plan: &Plan, folder: &RunFolder) -> anyhow::Result<Finished> {
+    pub(super) fn run(&self, plan: &Plan, folder: &RunFolder) -> anyhow::Result<PartReport> {
         match plan {
             Plan::HeatMaps => {
                 let matrices = adapted_matrices(FIGURE_SEED, &self.device);
                 let record = self.record_of(&[FIGURE_SEED], Instant::now());
-                folder.write_json("record.json", &record)?;
+                folder.write_json(RECORD, &record)?;
                 folder.drop_parts()?;
-                Ok(Finished {
+                Ok(PartReport {
                     page: page::heat_maps(&matrices),
                     result: None,
                     record,
@@ -59,23 +59,23 @@ impl Session {
                 })
             }
             Plan::Tail(config) => {
-                let there = kept_tail(folder.path()).filter(|kept| kept.config == *config);
+                let there = Kept::read(folder.path()).filter(|kept| kept.config == *config);
                 let kept = match there {
                     Some(kept) => kept,
                     None => self.run_tail(config, folder)?,
                 };
-                Ok(tell_tail(&kept))
+                Ok(kept.tell())
             }
             Plan::Image(config, data, data_name) => {
                 let sum = data.checksum().to_string();
-                let is_same = |kept: &Kept<ImageConfig, ImageOutcome>| {
+                let is_same = |kept: &Kept<ImageConfig>| {
                     kept.config == *config && kept.record.data.get(*data_name) == Some(&sum)
                 };
-                let kept = match kept_image(folder.path()).filter(is_same) {
+                let kept = match Kept::read(folder.path()).filter(is_same) {
                     Some(kept) => kept,
                     None => self.run_image(config, data, data_name, folder)?,
                 };
-                Ok(tell_image(&kept))
+                Ok(kept.tell())
             }
         }
     }
@@ -84,7 +84,7 @@ impl Session {
         &self,
         config: &TailConfig,
         folder: &RunFolder,
-    ) -> anyhow::Result<Kept<TailConfig, TailOutcome>> {
+    ) -> anyhow::Result<Kept<TailConfig>> {
         let started = Instant::now();
         let jobs = config.jobs();
         let mut outcomes =
@@ -98,11 +98,11 @@ impl Session {
             }
         }
         let kept = Kept {
+            record: self.record_of(&config.seeds, started),
             config: config.clone(),
             outcomes,
-            record: self.record_of(&config.seeds, started),
         };
-        kept.write(folder, &tail::summarise(&kept.config, &kept.outcomes))?;
+        kept.write(folder)?;
         Ok(kept)
     }
 
@@ -112,7 +112,7 @@ impl Session {
         data: &ImageSplit,
         data_name: &str,
         folder: &RunFolder,
-    ) -> anyhow::Result<Kept<ImageConfig, ImageOutcome>> {
+    ) -> anyhow::Result<Kept<ImageConfig>> {
         let started = Instant::now();
         let jobs = config.jobs(data);
         let steps = config.models.iter().map(|model| model.train.steps).max();
@@ -126,11 +126,11 @@ impl Session {
             .data
             .insert(data_name.to_owned(), data.checksum().to_string());
         let kept = Kept {
+            record,
             config: config.clone(),
             outcomes,
-            record,
         };
-        kept.write(folder, &image::summarise(&kept.config, &kept.outcomes))?;
+        kept.write(folder)?;
         Ok(kept)
     }
 
@@ -198,66 +198,10 @@ impl Session {
 }
 
 /// A finished experiment that a folder holds, whatever its configuration.
-pub(super) fn told(what: What, folder: &Path) -> Option<Finished> {
+pub(super) fn kept(what: What, folder: &Path) -> Option<PartReport> {
     match what {
-        What::Tail => kept_tail(folder).map(|kept| tell_tail(&kept)),
-        What::Mnist => kept_image(folder).map(|kept| tell_image(&kept)),
+        What::Tail => Kept::<TailConfig>::read(folder).map(Kept::tell),
+        What::Mnist => Kept::<ImageConfig>::read(folder).map(Kept::tell),
         _ => None,
-    }
-}
-
-fn kept_tail(folder: &Path) -> Option<Kept<TailConfig, TailOutcome>> {
-    let kept: Kept<TailConfig, _> = Kept::read(folder)?;
-    let models = kept.config.models.iter();
-    let names = models.map(|model| model.network.name.as_str());
-    kept.is_whole(names, &kept.config.seeds).then_some(kept)
-}
-
-fn kept_image(folder: &Path) -> Option<Kept<ImageConfig, ImageOutcome>> {
-    let kept: Kept<ImageConfig, _> = Kept::read(folder)?;
-    let models = kept.config.models.iter();
-    let names = models.map(|model| model.network.name.as_str());
-    kept.is_whole(names, &kept.config.seeds).then_some(kept)
-}
-
-fn tell_tail(kept: &Kept<TailConfig, TailOutcome>) -> Finished {
-    let result = tail::summarise(&kept.config, &kept.outcomes);
-    Finished {
-        page: page::tail(&kept.config, &kept.outcomes, &result).made_by(&kept.record),
-        result: Some(result),
-        record: kept.record.clone(),
-        missing: None,
-        failed: false,
-    }
-}
-
-fn tell_image(kept: &Kept<ImageConfig, ImageOutcome>) -> Finished {
-    let result = image::summarise(&kept.config, &kept.outcomes);
-    Finished {
-        page: page::image(&kept.config, &kept.outcomes, &result).made_by(&kept.record),
-        result: Some(result),
-        record: kept.record.clone(),
-        missing: None,
-        failed: false,
-    }
-}
-
-impl Outcome for TailOutcome {
-    fn run(&self) -> (&str, u64) {
-        (&self.model, self.seed)
-    }
-
-    fn curve(&self) -> &[CurvePoint] {
-        &self.curve
-    }
-}
-
-impl Outcome for ImageOutcome {
-    fn run(&self) -> (&str, u64) {
-        (&self.model, self.seed)
-    }
-
-    fn curve(&self) -> &[CurvePoint] {
-        &self.curve
     }
 }

@@ -1,77 +1,68 @@
 //! What a finished experiment with feed-forward networks leaves, so that it can be told of again without training.
 
-use std::fs;
 use std::path::Path;
 
 use adaparam_train::fit::CurvePoint;
-use adaparam_train::record::RunRecord;
+use adaparam_train::image::{self, ImageConfig, ImageOutcome};
+use adaparam_train::record::{RECORD, RunRecord};
 use adaparam_train::result::ExperimentResult;
 use adaparam_train::run_folder::RunFolder;
+use adaparam_train::tail::{self, TailConfig, TailOutcome};
 use adaparam_train::toml_file;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-const CONFIG: &str = "config.toml";
+use super::PartReport;
+use crate::page::{self, Page};
+
 const OUTCOMES: &str = "outcomes.toml";
-const RECORD: &str = "record.json";
 
-/// Everything that decides what an experiment's section says.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Kept<C, R> {
-    pub(super) config: C,
-    /// One for each run, in the order of the configuration's jobs.
-    pub(super) outcomes: Vec<R>,
+/// An experiment with feed-forward networks, by its configuration.
+pub(super) trait FeedForward: PartialEq + Serialize + DeserializeOwned {
+    /// What a run gives.
+    type Outcome: Serialize + DeserializeOwned;
+
+    /// Model and seed of each run, in the order of the jobs.
+    fn runs(&self) -> Vec<(&str, u64)>;
+    /// Model, seed and training curve of an outcome.
+    fn curve(outcome: &Self::Outcome) -> (&str, u64, &[CurvePoint]);
+    /// Rows and claims.
+    fn summarise(&self, outcomes: &[Self::Outcome]) -> ExperimentResult;
+    /// The section of the report.
+    fn page(&self, outcomes: &[Self::Outcome], result: &ExperimentResult) -> Page;
+}
+
+/// `outcomes.toml`: everything that an experiment's section says comes from it.
+///
+/// As TOML, because its reader gives back every number to the last bit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) struct Kept<C: FeedForward> {
     pub(super) record: RunRecord,
+    pub(super) config: C,
+    /// One for each run.
+    pub(super) outcomes: Vec<C::Outcome>,
 }
 
-/// What a report needs of an outcome to know which run it is of, and how it went.
-pub(super) trait Outcome {
-    fn run(&self) -> (&str, u64);
-    fn curve(&self) -> &[CurvePoint];
-}
-
-/// `outcomes.toml`: as TOML, because its reader gives back every number to the last bit.
-#[derive(Serialize, Deserialize)]
-struct Outcomes<List> {
-    runs: List,
-}
-
-impl<C, R> Kept<C, R>
-where
-    C: Serialize + DeserializeOwned,
-    R: Serialize + DeserializeOwned + Outcome,
-{
+impl<C: FeedForward> Kept<C> {
     /// What a folder holds of a finished experiment; a file that is damaged is as good as none.
     pub(super) fn read(folder: &Path) -> Option<Self> {
-        let record = fs::read_to_string(folder.join(RECORD)).ok()?;
-        let outcomes: Outcomes<Vec<R>> = toml_file::read(&folder.join(OUTCOMES)).ok()?;
-        Some(Self {
-            config: toml_file::read(&folder.join(CONFIG)).ok()?,
-            outcomes: outcomes.runs,
-            record: serde_json::from_str(&record).ok()?,
-        })
-    }
-
-    /// Whether there is an outcome for each pair of model and seed, and nothing else.
-    pub(super) fn is_whole<'a>(
-        &self,
-        models: impl Iterator<Item = &'a str>,
-        seeds: &[u64],
-    ) -> bool {
-        let planned = models.flat_map(|model| seeds.iter().map(move |&seed| (model, seed)));
-        !seeds.is_empty() && planned.eq(self.outcomes.iter().map(Outcome::run))
+        let kept: Self = toml_file::read(&folder.join(OUTCOMES)).ok()?;
+        let found = kept.outcomes.iter().map(|outcome| {
+            let (model, seed, _) = C::curve(outcome);
+            (model, seed)
+        });
+        let is_whole = !kept.outcomes.is_empty() && found.eq(kept.config.runs());
+        is_whole.then_some(kept)
     }
 
     /// Writes all of it, and drops the parts that it was put together from.
-    pub(super) fn write(
-        &self,
-        folder: &RunFolder,
-        result: &ExperimentResult,
-    ) -> anyhow::Result<()> {
+    pub(super) fn write(&self, folder: &RunFolder) -> anyhow::Result<()> {
+        let result = self.config.summarise(&self.outcomes);
         let mut metrics = String::new();
         for outcome in &self.outcomes {
-            let (model, seed) = outcome.run();
-            for point in outcome.curve() {
+            let (model, seed, curve) = C::curve(outcome);
+            for point in curve {
                 let line = serde_json::json!({
                     "experiment": result.experiment, "model": model, "seed": seed,
                     "step": point.step, "loss": point.loss,
@@ -80,15 +71,72 @@ where
                 metrics.push('\n');
             }
         }
-        let outcomes = Outcomes {
-            runs: &self.outcomes,
-        };
-        folder.write(CONFIG, toml::to_string_pretty(&self.config)?)?;
+        folder.write("config.toml", toml::to_string_pretty(&self.config)?)?;
         folder.write("metrics.jsonl", metrics)?;
-        folder.write_json("result.json", result)?;
+        folder.write_json("result.json", &result)?;
         folder.write_json(RECORD, &self.record)?;
-        folder.write(OUTCOMES, toml::to_string(&outcomes)?)?;
+        folder.write(OUTCOMES, toml::to_string(self)?)?;
         folder.drop_parts()?;
         Ok(())
     }
+
+    pub(super) fn tell(self) -> PartReport {
+        let result = self.config.summarise(&self.outcomes);
+        let page = self.config.page(&self.outcomes, &result);
+        PartReport {
+            page: page.made_by(&self.record),
+            result: Some(result),
+            record: self.record,
+            missing: None,
+            failed: false,
+        }
+    }
+}
+
+impl FeedForward for TailConfig {
+    type Outcome = TailOutcome;
+
+    fn runs(&self) -> Vec<(&str, u64)> {
+        let names = self.models.iter().map(|model| model.network.name.as_str());
+        pairs(names, &self.seeds)
+    }
+
+    fn curve(outcome: &TailOutcome) -> (&str, u64, &[CurvePoint]) {
+        (&outcome.model, outcome.seed, &outcome.curve)
+    }
+
+    fn summarise(&self, outcomes: &[TailOutcome]) -> ExperimentResult {
+        tail::summarise(self, outcomes)
+    }
+
+    fn page(&self, outcomes: &[TailOutcome], result: &ExperimentResult) -> Page {
+        page::tail(self, outcomes, result)
+    }
+}
+
+impl FeedForward for ImageConfig {
+    type Outcome = ImageOutcome;
+
+    fn runs(&self) -> Vec<(&str, u64)> {
+        let names = self.models.iter().map(|model| model.network.name.as_str());
+        pairs(names, &self.seeds)
+    }
+
+    fn curve(outcome: &ImageOutcome) -> (&str, u64, &[CurvePoint]) {
+        (&outcome.model, outcome.seed, &outcome.curve)
+    }
+
+    fn summarise(&self, outcomes: &[ImageOutcome]) -> ExperimentResult {
+        image::summarise(self, outcomes)
+    }
+
+    fn page(&self, outcomes: &[ImageOutcome], result: &ExperimentResult) -> Page {
+        page::image(self, outcomes, result)
+    }
+}
+
+fn pairs<'a>(models: impl Iterator<Item = &'a str>, seeds: &[u64]) -> Vec<(&'a str, u64)> {
+    models
+        .flat_map(|model| seeds.iter().map(move |&seed| (model, seed)))
+        .collect()
 }

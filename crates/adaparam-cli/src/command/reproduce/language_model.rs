@@ -3,14 +3,17 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use adaparam_data::registry::Dataset;
 use adaparam_train::language_model::experiment::{Experiment, Forecast, MemoryForecast};
-use adaparam_train::record::RunRecord;
+use adaparam_train::record::{RECORD, RunRecord};
 use adaparam_train::run_folder::RunFolder;
 use adaparam_train::sweep::{
     Collected, CollectedRun, Corpora, RunSpec, RunState, Sweep, words_per_second,
 };
 
-use super::Finished;
+use anyhow::bail;
+
+use super::PartReport;
 use crate::figure::number;
 use crate::page;
 use crate::provenance::duration;
@@ -23,31 +26,18 @@ pub(super) fn run(
     corpora: &Corpora,
     sweeping: &Sweeping,
     record: &RunRecord,
-) -> anyhow::Result<Finished> {
+) -> anyhow::Result<PartReport> {
     let before = Collected::read(sweep);
     let left: Vec<&RunSpec> = before.missing().map(|run| &run.spec).collect();
     if !left.is_empty() && !sweeping.is_out_of_time() {
         eprintln!("{}", forecast(sweep, &left, corpora, sweeping)?);
         sweeping.run(sweep, &left, corpora)?;
     }
-    let mut finished = tell(sweep, record)?;
-    let corpora = sweep.manifest().runs.iter().filter_map(|run| {
-        let corpus = corpora.of(&run.config.data)?;
-        Some((run.config.data.set.dataset()?.name(), corpus))
-    });
-    for (name, corpus) in corpora {
-        let sum = || corpus.checksum().to_string();
-        finished
-            .record
-            .data
-            .entry(name.to_owned())
-            .or_insert_with(sum);
-    }
-    Ok(finished)
+    tell(sweep, record)
 }
 
 /// Tells of everything that a sweep has found so far.
-pub(super) fn tell(sweep: &Sweep, record: &RunRecord) -> anyhow::Result<Finished> {
+pub(super) fn tell(sweep: &Sweep, record: &RunRecord) -> anyhow::Result<PartReport> {
     let collected = Collected::read(sweep);
     let result = collected.summarise();
     let folder = RunFolder::open(sweep.path())?;
@@ -55,8 +45,24 @@ pub(super) fn tell(sweep: &Sweep, record: &RunRecord) -> anyhow::Result<Finished
     record.seeds = collected.runs.iter().map(|run| run.spec.seed).collect();
     record.seeds.sort_unstable();
     record.seeds.dedup();
+    record.seconds = collected.seconds();
+    for run in &collected.runs {
+        let text = run
+            .record
+            .as_ref()
+            .and_then(|record| record.data.get("text"));
+        let data = &run.spec.config.data;
+        let name = data.set.dataset().map_or("text", Dataset::name);
+        if let Some(sum) = text {
+            let name = match data.train_words {
+                0 => name.to_owned(),
+                words => format!("{name}, first {} words", number::grouped(words as u64)),
+            };
+            record.data.insert(name, sum.clone());
+        }
+    }
     collected.write(sweep.path())?;
-    folder.write_json("record.json", &record)?;
+    folder.write_json(RECORD, &record)?;
     folder.write_json("result.json", &result)?;
     let page = match collected.manifest.experiment {
         Experiment::Robustness => page::robustness(&collected, &result),
@@ -76,7 +82,7 @@ pub(super) fn tell(sweep: &Sweep, record: &RunRecord) -> anyhow::Result<Finished
             tally(states)
         )
     });
-    Ok(Finished {
+    Ok(PartReport {
         page,
         result: Some(result),
         record,
@@ -99,6 +105,8 @@ fn forecast(
     );
     let mut rows = Vec::new();
     let (mut seconds, mut memory) = (0.0, 0);
+    let is_left = |run: &&CollectedRun| left.iter().any(|spec| spec.id == run.spec.id);
+    let begun = Collected::read(sweep);
     for model in manifest.experiment.rows(manifest.scale) {
         let runs = left.iter().filter(|run| run.row == model.key).count();
         let Some(run) = left.iter().find(|run| run.row == model.key) else {
@@ -113,7 +121,11 @@ fn forecast(
         let words = corpus.train.len();
         let each = Forecast::of(&run.config, words, corpus.valid.len(), speed);
         let need = MemoryForecast::of(&run.config, corpus.vocabulary.len());
-        seconds += each.seconds * runs as f64;
+        let epochs_ahead = begun.runs_of(model.key).filter(is_left).map(|run| {
+            let all = run.spec.config.train.epochs as f64;
+            1.0 - (run.progress.epochs.len() as f64 / all).min(1.0)
+        });
+        seconds += each.seconds * epochs_ahead.sum::<f64>();
         memory = memory.max(need.total());
         rows.push(Row::new(vec![
             model.label.into(),
@@ -168,11 +180,20 @@ fn megabytes(bytes: usize) -> String {
     format!("{} MB", number::grouped(bytes.div_ceil(1_000_000) as u64))
 }
 
-/// The sweep that a report without training is made from, if there is one.
-pub(super) fn existing(path: &Path) -> anyhow::Result<Option<Sweep>> {
-    if Sweep::is_in(path) {
-        Ok(Some(Sweep::open(path)?))
-    } else {
-        Ok(None)
+/// The sweep of an experiment that a report without training is made from, if there is one.
+pub(super) fn existing(experiment: Experiment, path: &Path) -> anyhow::Result<Option<Sweep>> {
+    if !Sweep::is_in(path) {
+        return Ok(None);
     }
+    let sweep = Sweep::open(path)?;
+    let there = sweep.manifest().experiment;
+    if there != experiment {
+        bail!(
+            "{}: holds a sweep of {}: say `reproduce {}`, or name another folder with --out",
+            path.display(),
+            there.name(),
+            there.name()
+        );
+    }
+    Ok(Some(sweep))
 }

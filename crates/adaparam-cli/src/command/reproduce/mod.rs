@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use adaparam_data::images::ImageSplit;
 use adaparam_data::registry::Dataset;
 use adaparam_data::{digits, mnist};
-use adaparam_train::image::ImageConfig;
+use adaparam_train::image::{self, ImageConfig};
 use adaparam_train::language_model::experiment::{Experiment, PlanChoices};
 use adaparam_train::record::RunRecord;
-use adaparam_train::result::{ExperimentResult, Scale};
+use adaparam_train::result::{Claim, ExperimentResult, Scale};
 use adaparam_train::run_folder::RunFolder;
 use adaparam_train::sweep::{Corpora, Manifest, Sweep};
-use adaparam_train::tail::TailConfig;
+use adaparam_train::tail::{self, TailConfig};
 use adaparam_train::{TrainError, toml_file};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -30,7 +30,7 @@ use crate::data_folder::data_folder;
 use crate::device::DeviceKind;
 use crate::experiment_choice::{ScaleChoice, budget};
 use crate::model_choice::{absolute_paths, assignment};
-use crate::page::Page;
+use crate::page::{self, Page};
 use crate::sweeping::{Sweeping, deadline};
 use crate::{interrupt, provenance};
 
@@ -146,6 +146,26 @@ impl What {
         }
     }
 
+    /// Its name in a report.
+    fn heading(self) -> &'static str {
+        match (self.experiment(), self) {
+            (Some(experiment), _) => experiment.heading(),
+            (None, Self::Tail) => page::TAIL_HEADING,
+            (None, Self::Mnist) => page::IMAGE_HEADING,
+            (None, _) => "",
+        }
+    }
+
+    /// The claims of the paper that it would judge.
+    fn open_claims(self, scale: Scale) -> Vec<Claim> {
+        match (self.experiment(), self) {
+            (Some(experiment), _) => experiment.open_claims(scale),
+            (None, Self::Tail) => tail::open_claims(),
+            (None, Self::Mnist) => image::open_claims(),
+            (None, _) => Vec::new(),
+        }
+    }
+
     /// The experiment with language models, if it is one.
     fn experiment(self) -> Option<Experiment> {
         match self {
@@ -167,7 +187,7 @@ enum Plan {
 }
 
 /// What an experiment leaves for the report.
-struct Finished {
+struct PartReport {
     page: Page,
     result: Option<ExperimentResult>,
     record: RunRecord,
@@ -231,7 +251,7 @@ impl Reproduce {
             let done = self.run_part(what, plan, &own_folder, &session, &sweeping);
             match done {
                 Ok(Some(done)) => finished.push(done),
-                Ok(None) => absent.push(what.name().to_owned()),
+                Ok(None) => absent.push(what),
                 Err(error) if self.report_only => return Err(error),
                 Err(error) => {
                     return Err(error.context(format!(
@@ -245,7 +265,7 @@ impl Reproduce {
         self.report(
             &folder,
             finished,
-            absent,
+            &absent,
             &session.record,
             started.elapsed().as_secs_f64(),
         )
@@ -259,7 +279,7 @@ impl Reproduce {
         folder: &Path,
         session: &Session,
         sweeping: &Sweeping,
-    ) -> anyhow::Result<Option<Finished>> {
+    ) -> anyhow::Result<Option<PartReport>> {
         match plan {
             Plan::FeedForward(plan) => {
                 let done = session.run(plan, &RunFolder::open(folder)?);
@@ -278,9 +298,12 @@ impl Reproduce {
                 language_model::run(&sweep, corpora, sweeping, &session.record).map(Some)
             }
             Plan::Told => {
-                let told = match language_model::existing(folder)? {
-                    Some(sweep) => Some(language_model::tell(&sweep, &session.record)?),
-                    None => feed_forward::told(what, folder),
+                let told = match what.experiment() {
+                    Some(experiment) => match language_model::existing(experiment, folder)? {
+                        Some(sweep) => Some(language_model::tell(&sweep, &session.record)?),
+                        None => None,
+                    },
+                    None => feed_forward::kept(what, folder),
                 };
                 if told.is_none() && self.what != What::All {
                     bail!(

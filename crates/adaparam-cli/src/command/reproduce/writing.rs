@@ -1,11 +1,11 @@
 //! The files that `reproduce` leaves, and what it prints.
 
 use adaparam_train::language_model::experiment::Experiment;
-use adaparam_train::record::RunRecord;
-use adaparam_train::result::{ExperimentResult, Scale};
+use adaparam_train::record::{RECORD, RunRecord};
+use adaparam_train::result::{Claim, ExperimentResult, Scale};
 use adaparam_train::run_folder::RunFolder;
 
-use super::{Finished, Reproduce, What};
+use super::{PartReport, Reproduce, What};
 use crate::command::Verdict;
 use crate::page::{Page, all_claims};
 use crate::provenance;
@@ -17,8 +17,8 @@ impl Reproduce {
     pub(super) fn report(
         &self,
         folder: &RunFolder,
-        finished: Vec<Finished>,
-        absent: Vec<String>,
+        finished: Vec<PartReport>,
+        absent: &[What],
         record: &RunRecord,
         seconds: f64,
     ) -> anyhow::Result<Verdict> {
@@ -40,10 +40,11 @@ impl Reproduce {
         let failed = finished.iter().any(|part| part.failed);
         let unfinished = finished.iter().filter_map(|part| part.missing.clone());
         // A report of what there is does not ask for the rest.
+        let names = absent.iter().map(|what| what.name().to_owned());
         let (missing, elsewhere): (Vec<String>, Vec<String>) = if self.report_only {
-            (unfinished.collect(), absent)
+            (unfinished.collect(), names.collect())
         } else {
-            (unfinished.chain(absent).collect(), Vec::new())
+            (unfinished.chain(names).collect(), Vec::new())
         };
         let scale = told_scale(&results).unwrap_or_else(|| self.scale());
         let mut lead = lead(scale).to_owned();
@@ -54,7 +55,11 @@ impl Reproduce {
             lead = format!("{lead} Not finished: {}.", missing.join("; "));
         }
         let pages: Vec<Page> = finished.into_iter().map(|part| part.page).collect();
-        let claims = (self.what == What::All).then(|| all_claims(&pages));
+        let open: Vec<(String, Vec<Claim>)> = absent
+            .iter()
+            .map(|what| (what.heading().to_owned(), what.open_claims(scale)))
+            .collect();
+        let claims = (self.what == What::All).then(|| all_claims(&pages, &open));
         let section = |page: Page| match self.what {
             What::All => page.section,
             _ => page.with_claims(),
@@ -65,7 +70,7 @@ impl Reproduce {
             sections: pages.into_iter().map(section).chain(claims).collect(),
             provenance: told(&whole),
         };
-        folder.write_json("record.json", &whole)?;
+        folder.write_json(RECORD, &whole)?;
         let combined = combine(self.what, scale, results);
         folder.write_json("result.json", &combined)?;
         folder.write("results.md", report.to_markdown())?;
@@ -105,13 +110,23 @@ impl Reproduce {
     }
 
     /// Of a single experiment its own record, which may be older than this report.
-    fn record_of_all(&self, finished: &[Finished], report: &RunRecord, seconds: f64) -> RunRecord {
+    fn record_of_all(
+        &self,
+        finished: &[PartReport],
+        report: &RunRecord,
+        seconds: f64,
+    ) -> RunRecord {
         let mut whole = match finished {
             [only] if self.what != What::All => only.record.clone(),
             _ => report.clone(),
         };
-        if whole.seconds == 0.0 {
-            whole.seconds = seconds;
+        if self.what == What::All {
+            let of_parts = finished.iter().map(|part| part.record.seconds);
+            whole.seconds = if self.report_only {
+                of_parts.sum()
+            } else {
+                seconds
+            };
         }
         for part in finished {
             whole.seeds.extend(&part.record.seeds);

@@ -17,7 +17,7 @@ mod summary;
 pub use forecast::{Forecast, MemoryForecast};
 pub use plan::PlanChoices;
 pub use robustness::RobustnessNumbers;
-pub use row::{ModelRow, PaperScore};
+pub use row::{ModelRow, PaperScore, PublishedRow};
 
 use serde::{Deserialize, Serialize};
 

@@ -15,10 +15,14 @@ pub struct RobustnessNumbers {
     pub alstm_failed: f64,
     /// The share of LSTMs that are no better than the worst adaptive LSTM.
     pub lstm_worse_than_worst: f64,
+    /// The perplexity that one tenth of the adaptive LSTMs is below.
+    pub alstm_10th: f64,
     /// The perplexity that nine tenths of the adaptive LSTMs are below.
     pub alstm_90th: f64,
     /// The perplexity that one tenth of the LSTMs is below.
     pub lstm_10th: f64,
+    /// The perplexity that nine tenths of the LSTMs are below.
+    pub lstm_90th: f64,
 }
 
 impl RobustnessNumbers {
@@ -36,8 +40,10 @@ impl RobustnessNumbers {
             lstm_failed: failed(collected, "lstm")?,
             alstm_failed: failed(collected, "alstm")?,
             lstm_worse_than_worst: worse as f64 / lstm.len() as f64,
-            alstm_90th: percentile(alstm, 0.9),
-            lstm_10th: percentile(lstm, 0.1),
+            alstm_10th: percentile(&alstm, 0.1),
+            alstm_90th: percentile(&alstm, 0.9),
+            lstm_10th: percentile(&lstm, 0.1),
+            lstm_90th: percentile(&lstm, 0.9),
         })
     }
 }
@@ -53,7 +59,8 @@ fn failed(collected: &Collected, row: &str) -> Option<f64> {
 }
 
 /// The value below which a share of the values lies, interpolated between neighbours where both are finite.
-fn percentile(mut values: Vec<f64>, share: f64) -> f64 {
+fn percentile(values: &[f64], share: f64) -> f64 {
+    let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     let place = share * (values.len() - 1) as f64;
     let (below, above) = (
@@ -61,7 +68,7 @@ fn percentile(mut values: Vec<f64>, share: f64) -> f64 {
         values[place.ceil() as usize],
     );
     let fraction = place.fract();
-    if fraction > 0.0 {
+    if fraction > 0.0 && below.is_finite() {
         below + (above - below) * fraction
     } else {
         below
@@ -76,9 +83,10 @@ mod tests {
     fn percentiles_count_diverged_runs_as_the_worst() {
         let values = vec![3.0, 1.0, 2.0, f64::INFINITY, 4.0];
         for (share, expected) in [(0.0, 1.0), (0.5, 3.0), (0.25, 2.0), (0.125, 1.5)] {
-            let found = percentile(values.clone(), share);
+            let found = percentile(&values, share);
             assert!((found - expected).abs() < 1e-12, "{share}: {found}");
         }
-        assert!(percentile(values, 0.9).is_infinite());
+        assert!(percentile(&values, 0.9).is_infinite());
+        assert!(percentile(&[1.0, f64::INFINITY, f64::INFINITY], 0.9) == f64::INFINITY);
     }
 }

@@ -71,7 +71,7 @@ impl Experiment {
             (Scale::Full, _) => (400, 1150, 100),
             (Scale::Medium, _) => (220, 480, 50),
             (Scale::Small, Self::Ptb) => (120, 240, 32),
-            // Many runs, or many words: so that each experiment is about an hour on two cores.
+            // Many runs, or many words: so that each experiment is an hour or less on two cores.
             (Scale::Small, Self::WikiText2 | Self::Ablation | Self::Robustness) => (64, 128, 24),
             (Scale::Quick, _) => (40, 64, 12),
         };

@@ -23,6 +23,15 @@ impl Collected {
         self.runs_of(row).filter_map(score).collect()
     }
 
+    /// The same of test perplexities.
+    pub fn test_perplexities(&self, row: &str) -> Vec<f64> {
+        let score = |run: &CollectedRun| match run.progress.state {
+            RunState::Diverged => Some(f64::INFINITY),
+            _ => Some(run.finished()?.test_perplexity),
+        };
+        self.runs_of(row).filter_map(score).collect()
+    }
+
     /// The seconds that all runs have taken.
     pub fn seconds(&self) -> f64 {
         let outcomes = self
@@ -62,11 +71,6 @@ impl Collected {
     fn row(&self, key: &str, label: &str) -> Row {
         let runs: Vec<&CollectedRun> = self.runs_of(key).collect();
         let valid = self.valid_perplexities(key);
-        let test = |run: &&CollectedRun| match run.progress.state {
-            RunState::Diverged => Some(f64::INFINITY),
-            _ => Some(run.finished()?.test_perplexity),
-        };
-        let test: Vec<f64> = runs.iter().filter_map(test).collect();
         let diverged = valid.iter().filter(|score| score.is_infinite()).count();
         let parameters = runs
             .iter()
@@ -76,10 +80,17 @@ impl Collected {
         if !valid.is_empty() {
             row = row
                 .with("valid_perplexity", &Spread::of(valid))
-                .with("test_perplexity", &Spread::of(test));
+                .with("test_perplexity", &Spread::of(self.test_perplexities(key)));
         }
         let ids: Vec<&str> = runs.iter().map(|run| run.spec.id.as_str()).collect();
         row.metrics.insert("runs".to_owned(), json!(ids));
+        let failed = runs
+            .iter()
+            .filter(|run| run.progress.state == RunState::Failed)
+            .count();
+        if failed > 0 {
+            row.metrics.insert("failed".to_owned(), json!(failed));
+        }
         row
     }
 }
