@@ -1,7 +1,7 @@
 use adaparam_train::language_model::TextSource;
 use adaparam_train::language_model::experiment::Experiment;
 use adaparam_train::result::{ExperimentResult, Row as ResultRow, Scale, Spread};
-use adaparam_train::sweep::Collected;
+use adaparam_train::sweep::{Collected, CollectedRun};
 
 use super::runs::with_runs;
 use super::{Drawing, Page, claims, count_cell, spread_cell};
@@ -209,8 +209,12 @@ fn validation_curves(collected: &Collected) -> Lines {
     let manifest = &collected.manifest;
     let rows = manifest.experiment.rows(manifest.scale);
     let series = rows.iter().filter_map(|row| {
-        let runs = collected.runs_of(row.key);
+        // Runs that are still under way are drawn only where there is nothing else: they would bend a median.
+        let runs: Vec<&CollectedRun> = collected.runs_of(row.key).collect();
+        let any_has_ended = runs.iter().any(|run| run.progress.state.is_ended());
         let curves: Vec<Vec<f64>> = runs
+            .into_iter()
+            .filter(|run| !any_has_ended || run.progress.state.is_ended())
             .map(|run| {
                 run.progress
                     .epochs

@@ -315,7 +315,7 @@ impl Judge<'_> {
             all &= one.is_finite() && gain > by;
             let sign = if one < other { "<" } else { "≥" };
             let percent = if one.is_finite() && other.is_finite() {
-                format!(" ({:+.1} %)", -100.0 * gain)
+                format!(" ({:+.1}\u{a0}%)", -100.0 * gain).replace('-', "−")
             } else {
                 String::new()
             };
@@ -687,7 +687,7 @@ mod tests {
         assert!(
             claim
                 .evidence
-                .contains("lstm-io 61.30 < static-io 61.60 (-0.5 %)"),
+                .contains("lstm-io 61.30 < static-io 61.60 (−0.5\u{a0}%)"),
             "{claim:?}"
         );
         assert!(claim.evidence.contains("`lstm-io-seed-1`"), "{claim:?}");
