@@ -1,4 +1,4 @@
-use adaparam_train::language_model::experiment::RobustnessNumbers;
+use adaparam_train::language_model::experiment::{PaperShares, RobustnessNumbers};
 use adaparam_train::result::ExperimentResult;
 use adaparam_train::sweep::Collected;
 
@@ -83,6 +83,8 @@ pub(crate) fn robustness(collected: &Collected, result: &ExperimentResult) -> Pa
 }
 
 fn table(collected: &Collected, numbers: &RobustnessNumbers) -> Table {
+    let on_wikitext_2 = collected.is_on_wikitext_2();
+    let paper = PaperShares::on(on_wikitext_2);
     let percent = |share: f64| Cell::from(format!("{:.0} %", 100.0 * share));
     let perplexity = |value: f64| {
         if value.is_finite() {
@@ -115,12 +117,12 @@ fn table(collected: &Collected, numbers: &RobustnessNumbers) -> Table {
             row(
                 "LSTMs that fail to converge",
                 percent(numbers.lstm_failed),
-                "about 25 %",
+                &format!("about {:.0} %", 100.0 * paper.lstm_failed),
             ),
             row(
                 "LSTMs no better than the worst aLSTM",
                 percent(numbers.lstm_worse_than_worst),
-                "45 %",
+                &format!("{:.0} %", 100.0 * paper.lstm_worse_than_worst),
             ),
             row(
                 "90th percentile of the aLSTMs against 10th of the LSTMs",
@@ -129,7 +131,7 @@ fn table(collected: &Collected, numbers: &RobustnessNumbers) -> Table {
                     perplexity(numbers.alstm_90th),
                     perplexity(numbers.lstm_10th)
                 )),
-                "same level",
+                if on_wikitext_2 { "—" } else { "same level" },
             ),
         ],
         notes: vec![format!(

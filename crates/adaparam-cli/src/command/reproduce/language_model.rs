@@ -10,7 +10,6 @@ use adaparam_train::run_folder::RunFolder;
 use adaparam_train::sweep::{
     Collected, CollectedRun, Corpora, RunSpec, RunState, Sweep, words_per_second,
 };
-
 use anyhow::bail;
 
 use super::PartReport;

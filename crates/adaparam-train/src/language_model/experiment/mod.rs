@@ -16,7 +16,7 @@ mod summary;
 
 pub use forecast::{Forecast, MemoryForecast};
 pub use plan::PlanChoices;
-pub use robustness::RobustnessNumbers;
+pub use robustness::{PaperShares, RobustnessNumbers};
 pub use row::{ModelRow, PaperScore, PublishedRow};
 
 use serde::{Deserialize, Serialize};

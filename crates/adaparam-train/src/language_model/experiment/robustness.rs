@@ -1,5 +1,6 @@
 //! The three statements of the paper's section 4.6 as numbers.
 
+use crate::language_model::TextSource;
 use crate::sweep::{Collected, CollectedRun};
 
 /// How two populations of random settings compare, by the best validation perplexity of each run.
@@ -45,6 +46,40 @@ impl RobustnessNumbers {
             lstm_10th: percentile(&lstm, 0.1),
             lstm_90th: percentile(&lstm, 0.9),
         })
+    }
+}
+
+/// What the paper reports of its hundred LSTMs on one text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PaperShares {
+    /// The share that failed to converge.
+    pub lstm_failed: f64,
+    /// The share that is no better than the worst adaptive LSTM.
+    pub lstm_worse_than_worst: f64,
+}
+
+impl PaperShares {
+    /// On WikiText-2 or the Penn Treebank.
+    pub const fn on(wikitext_2: bool) -> Self {
+        if wikitext_2 {
+            Self {
+                lstm_failed: 0.5,
+                lstm_worse_than_worst: 0.8,
+            }
+        } else {
+            Self {
+                lstm_failed: 0.25,
+                lstm_worse_than_worst: 0.45,
+            }
+        }
+    }
+}
+
+impl Collected {
+    /// Whether the models learn from WikiText-2.
+    pub fn is_on_wikitext_2(&self) -> bool {
+        let mut runs = self.manifest.runs.iter();
+        runs.any(|run| run.config.data.set == TextSource::WikiText2)
     }
 }
 
