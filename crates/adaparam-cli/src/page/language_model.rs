@@ -1,5 +1,5 @@
 use adaparam_train::language_model::TextSource;
-use adaparam_train::language_model::experiment::Experiment;
+use adaparam_train::language_model::experiment::{Experiment, PAPER_EPOCHS};
 use adaparam_train::result::{ExperimentResult, Row as ResultRow, Scale, Spread};
 use adaparam_train::sweep::{Collected, CollectedRun};
 
@@ -81,8 +81,13 @@ pub(super) fn protocol(collected: &Collected) -> String {
         }
         Scale::Full => "",
     };
+    let is_short = manifest.experiment != Experiment::Robustness && train.epochs < PAPER_EPOCHS;
+    let instead = match manifest.scale {
+        Scale::Full if is_short => format!(" instead of {PAPER_EPOCHS}"),
+        _ => String::new(),
+    };
     format!(
-        "The paper's {}, at scale `{}`, on {text}{part}. {size}; {} of Adam with learning rate {}, {cuts}; batches of \
+        "The paper's {}, at scale `{}`, on {text}{part}. {size}; {}{instead} of Adam with learning rate {}, {cuts}; batches of \
          {}, windows of about {}; gradients of the LSTM are clipped.{stand_in}",
         manifest.experiment.place(),
         manifest.scale.name(),

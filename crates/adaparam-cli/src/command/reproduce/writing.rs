@@ -161,7 +161,7 @@ fn lead(scale: Scale) -> &'static str {
         }
         Scale::Full => {
             "Experiments of “Breaking the Activation Function Bottleneck through Adaptive Parameterization” \
-             (Flennerhag et al., 2018), run as published, with the paper's claims judged one by one."
+             (Flennerhag et al., 2018), at the paper's sizes, with the paper's claims judged one by one."
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Experiment;
 use super::robustness::{PaperShares, RobustnessNumbers};
+use super::scale::PAPER_EPOCHS;
 use crate::result::{Claim, Scale, Spread};
 use crate::sweep::{Collected, CollectedRun, Manifest};
 
@@ -402,7 +403,7 @@ impl Judge<'_> {
         })
     }
 
-    /// A sentence about numbers that only models of the paper's sizes can have.
+    /// A sentence about numbers that only models of the paper's sizes can have, after the paper's epochs.
     fn only_full(
         &self,
         sentence: &str,
@@ -411,6 +412,12 @@ impl Judge<'_> {
     ) -> Claim {
         if self.collected.manifest.scale != Scale::Full {
             return self.open(sentence, "about models of the paper's size");
+        }
+        let runs = &self.collected.manifest.runs;
+        let epochs = runs.iter().map(|run| run.config.train.epochs).min();
+        if let Some(epochs) = epochs.filter(|&epochs| epochs < PAPER_EPOCHS) {
+            let reason = format!("about {PAPER_EPOCHS} epochs, and these models have {epochs}");
+            return self.open(sentence, &reason);
         }
         match judge(self) {
             Some((met, evidence)) => {
@@ -687,6 +694,12 @@ mod tests {
         }
         assert_eq!(verdicts(&ptb)[4], Some(false));
         assert_eq!(verdicts(&ptb)[8], Some(false));
+        // A short schedule judges the order of models, and nothing about the paper's numbers.
+        for run in &mut ptb.manifest.runs {
+            run.config.train.epochs = 6;
+        }
+        assert_eq!(verdicts(&ptb)[..3], [Some(true); 3]);
+        assert_eq!(verdicts(&ptb)[3..], [None; 6]);
     }
 
     #[test]

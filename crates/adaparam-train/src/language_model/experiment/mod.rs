@@ -18,6 +18,7 @@ pub use forecast::{Forecast, MemoryForecast};
 pub use plan::PlanChoices;
 pub use robustness::{PaperShares, RobustnessNumbers};
 pub use row::{ModelRow, PaperScore, PublishedRow};
+pub use scale::PAPER_EPOCHS;
 
 use serde::{Deserialize, Serialize};
 

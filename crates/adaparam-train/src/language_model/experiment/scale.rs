@@ -6,6 +6,9 @@ use crate::language_model::config::{DataSpec, ModelSpec};
 use crate::language_model::config::{LanguageModelConfig, TextSource, TrainSpec};
 use crate::result::Scale;
 
+/// The epochs that the paper trains language models for.
+pub const PAPER_EPOCHS: u64 = 190;
+
 impl Experiment {
     /// The data set of this experiment; quick runs read embedded text in its place.
     pub const fn text(self, scale: Scale) -> TextSource {
@@ -40,7 +43,7 @@ impl Experiment {
         match (self, scale) {
             (Self::Robustness, Scale::Quick) => (2, Vec::new()),
             (Self::Robustness, _) => (10, Vec::new()),
-            (_, Scale::Full) => (190, vec![100, 160]),
+            (_, Scale::Full) => (PAPER_EPOCHS, vec![100, 160]),
             (Self::Ptb, Scale::Medium) => (40, vec![28, 36]),
             (Self::WikiText2, Scale::Medium) => (30, vec![20, 26]),
             (Self::Ablation, Scale::Medium) => (20, vec![14, 18]),
