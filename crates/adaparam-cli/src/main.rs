@@ -26,6 +26,7 @@ use std::process::ExitCode;
 use adaparam_train::TrainError;
 use clap::Parser;
 
+use crate::say::remark;
 use command::{Cli, Verdict};
 
 #[global_allocator]
@@ -36,11 +37,11 @@ fn main() -> ExitCode {
         Ok(Verdict::Done) => ExitCode::SUCCESS,
         Ok(Verdict::ClaimMissed | Verdict::Diverged | Verdict::RunFailed) => ExitCode::from(1),
         Err(error) if matches!(error.downcast_ref(), Some(TrainError::Stopped)) => {
-            eprintln!("interrupted: {}", told(&error));
+            remark!("interrupted: {}", told(&error));
             ExitCode::from(130)
         }
         Err(error) => {
-            eprintln!("error: {}", told(&error));
+            remark!("error: {}", told(&error));
             ExitCode::from(2)
         }
     }

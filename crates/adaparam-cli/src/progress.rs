@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use crate::say::remark;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Progress of an experiment of many runs.
@@ -32,7 +33,7 @@ impl Progress {
         if on_terminal {
             bar.enable_steady_tick(Duration::from_millis(200));
         } else {
-            eprintln!("{title}: {runs} runs, {steps} steps in all");
+            remark!("{title}: {runs} runs, {steps} steps in all");
         }
         Self {
             bar,
@@ -53,7 +54,7 @@ impl Progress {
     /// A run is done, the `finished`th of all.
     pub(crate) fn run_done(&self, finished: usize, what: &str) {
         if !self.on_terminal {
-            eprintln!("{}: {finished}/{}: {what}", self.title, self.runs);
+            remark!("{}: {finished}/{}: {what}", self.title, self.runs);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Lines on standard output.
+//! Lines on standard output and standard error.
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
@@ -10,14 +10,30 @@ macro_rules! say {
     };
 }
 
-pub(crate) use say;
+/// Prints a line like `eprintln!`, but goes on when nobody can read it: a remark is no reason to lose work.
+macro_rules! remark {
+    ($($argument:tt)*) => {
+        $crate::say::aside(format_args!($($argument)*))
+    };
+}
+
+pub(crate) use {remark, say};
 
 pub(crate) fn line(line: Arguments<'_>) {
-    match writeln!(std::io::stdout().lock(), "{line}") {
+    written(writeln!(std::io::stdout().lock(), "{line}"));
+}
+
+pub(crate) fn aside(line: Arguments<'_>) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Ends the program if standard output could not be written: quietly if whoever reads has seen enough.
+pub(crate) fn written(result: std::io::Result<()>) {
+    match result {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
-            eprintln!("error: standard output: {error}");
+            remark!("error: standard output: {error}");
             std::process::exit(2)
         }
     }

@@ -18,6 +18,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::data_folder::data_folder;
 use crate::provenance;
+use crate::say::remark;
 
 /// Positions of the bar for one run.
 const POSITIONS: u64 = 1_000;
@@ -247,7 +248,7 @@ impl Display {
     }
 
     fn line(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
+        self.bar.suspend(|| remark!("{text}"));
     }
 }
 

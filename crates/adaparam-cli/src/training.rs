@@ -1,9 +1,9 @@
 //! A language model in training, as the commands that train show it.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use adaparam_data::text::Corpus;
@@ -12,15 +12,20 @@ use adaparam_train::language_model::checkpoint::Damaged;
 use adaparam_train::language_model::{Outcome, Snapshot, TrainEvent, on_threads, train};
 use adaparam_train::record::{RECORD, RunRecord};
 use adaparam_train::run_folder::RunFolder;
+use adaparam_train::sweep::RunLock;
+use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use crate::command::Verdict;
 use crate::provenance::duration;
-use crate::say::say;
+use crate::say::{remark, say};
 
 /// Off a terminal, a line of progress at most this often.
 const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// As many threads as can be asked for.
+const MOST_THREADS: usize = 1024;
 
 /// What a training command was told about the session.
 pub(crate) struct Session {
@@ -39,14 +44,24 @@ pub(crate) fn threads(named: Option<u16>) -> usize {
     named
         .map(usize::from)
         .or_else(variable)
-        .filter(|&threads| threads > 0)
+        .filter(|&threads| (1..=MOST_THREADS).contains(&threads))
         .unwrap_or_else(cores)
+}
+
+/// The right to train the run in a folder, until it is dropped.
+pub(crate) fn lock(folder: &RunFolder) -> anyhow::Result<RunLock> {
+    RunLock::take(folder.path())?.with_context(|| {
+        format!(
+            "{}: another process is at this run: wait until it has ended, or name another folder",
+            folder.path().display()
+        )
+    })
 }
 
 /// Says which checkpoints are damaged.
 pub(crate) fn report_damaged(damaged: &[Damaged]) {
     for Damaged { path, problem } in damaged {
-        eprintln!(
+        remark!(
             "warning: {}: damaged, passed over: {problem}",
             path.display()
         );
@@ -91,7 +106,7 @@ impl Session {
                 if self.json {
                     print_json(&json!({"event": "stopped", "checkpoint": checkpoint}));
                 }
-                eprintln!(
+                remark!(
                     "stopped; everything is saved in {}\ngo on with: adaparam resume {}",
                     checkpoint.display(),
                     shell_word(folder.path())
@@ -99,7 +114,7 @@ impl Session {
                 Ok(Verdict::Done)
             }
             Err(error @ TrainError::NonFinite { .. }) => {
-                eprintln!("error: {error}");
+                remark!("error: {error}");
                 Ok(Verdict::Diverged)
             }
             Err(error) => Err(error.into()),
@@ -129,8 +144,14 @@ fn shell_word(path: &Path) -> String {
 }
 
 fn print_json(line: &serde_json::Value) {
-    // A reader that has gone away is no reason to stop training.
-    let _ = writeln!(std::io::stdout(), "{line}");
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    // A reader that has gone away is no reason to stop training, nor is a full disk; that one is told of once.
+    if let Err(error) = writeln!(std::io::stdout(), "{line}")
+        && error.kind() != ErrorKind::BrokenPipe
+        && !TOLD.swap(true, Ordering::Relaxed)
+    {
+        remark!("warning: standard output: {error}: events are lost");
+    }
 }
 
 /// Live progress: a bar on a terminal, a line now and then elsewhere, or JSON.
@@ -157,7 +178,7 @@ impl Display {
         } else {
             ProgressDrawTarget::hidden()
         };
-        let style = ProgressStyle::with_template("{bar:30.cyan/blue} {wide_msg}")
+        let style = ProgressStyle::with_template("{bar:12.cyan/blue} {wide_msg}")
             .expect("a template that is right")
             .progress_chars("━╸─");
         let now = Instant::now();
@@ -242,13 +263,16 @@ impl Display {
         } else {
             String::new()
         };
-        let text = format!(
-            "epoch {epoch}/{} step {step}/{steps}  {speed:.0} words/s  loss {mean:.4}  perplexity {:.1}  {eta}",
-            self.epochs,
-            mean.exp()
+        let place = format!(
+            "epoch {epoch}/{} step {step}/{steps}  {speed:.0} words/s",
+            self.epochs
         );
+        let perplexity = mean.exp();
         self.bar.set_position((done * 10_000.0) as u64);
-        self.bar.set_message(text.clone());
+        // Fits into 80 columns.
+        let short = format!("{place}  ppl {perplexity:.1}  {eta}");
+        self.bar.set_message(short);
+        let text = format!("{place}  loss {mean:.4}  perplexity {perplexity:.1}  {eta}");
         if !self.on_terminal && (self.last_line.elapsed() >= LINE_EVERY || step == steps) {
             self.last_line = Instant::now();
             self.line(&text);
@@ -257,7 +281,7 @@ impl Display {
 
     fn line(&self, text: &str) {
         if !self.json {
-            self.bar.suspend(|| eprintln!("{text}"));
+            self.bar.suspend(|| remark!("{text}"));
         }
     }
 }

@@ -252,18 +252,31 @@ fn a_finished_experiment_is_told_of_again_without_training() {
     let changed = config.replacen("learning_rate = 0.003", "learning_rate = 0.01", 1);
     assert_ne!(config, changed);
     fs::write(out.join("config.toml"), changed).unwrap();
-    let said = done(&[
-        "reproduce",
-        "tail",
-        "--config",
-        "out/config.toml",
-        "--out",
-        "out",
-    ]);
-    assert!(said.contains("seed 2"), "{said}");
+    let output = run(
+        folder.path(),
+        &[
+            "reproduce",
+            "tail",
+            "--config",
+            "out/config.toml",
+            "--out",
+            "out",
+        ],
+    );
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(
-        files()[1] != first[1],
-        "an old result was told of under a new configuration"
+        stderr(&output).contains("holds a finished experiment with other settings"),
+        "{}",
+        stderr(&output)
+    );
+    let output = run(
+        folder.path(),
+        &["reproduce", "mnist", "--quick", "--out", "out"],
+    );
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(
+        files()[1] == first[1],
+        "a finished experiment was overwritten"
     );
 }
 

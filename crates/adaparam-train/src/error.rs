@@ -55,7 +55,7 @@ pub enum TrainError {
     /// Training has run into numbers that are none.
     #[error(
         "epoch {epoch}, step {step}: the {what} is not a finite number; the update was not made, and the last good \
-         checkpoint is {}: try a lower train.learning_rate, or train.clip",
+         checkpoint is {}: train anew, into another folder, with a lower train.learning_rate or with train.clip",
         checkpoint.display()
     )]
     NonFinite {

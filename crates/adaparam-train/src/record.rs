@@ -46,6 +46,12 @@ impl RunRecord {
         serde_json::from_str(&text).ok()
     }
 
+    /// What adaparam was told to do: `train`, `reproduce`, ….
+    pub fn subcommand(&self) -> Option<&str> {
+        let mut words = self.command.split_whitespace();
+        (words.next() == Some("adaparam")).then(|| words.next())?
+    }
+
     /// Notes that a program of this commit was at the run too.
     pub fn share_with(&mut self, commit: &str) {
         if self.commit != commit && !self.other_commits.iter().any(|other| other == commit) {

@@ -5,7 +5,7 @@
 //! configuration: nothing is lost when a run is interrupted.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use adaparam_data::checksum::Checksum;
@@ -13,10 +13,23 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::TrainError;
-use crate::record::RECORD;
-use crate::sweep::MANIFEST;
+use crate::record::RunRecord;
+use crate::sweep::{LOCK, MANIFEST};
 
 const PARTS: &str = "parts";
+/// A file among the parts that says what they are.
+const NOTE: &str = "README";
+/// Letters of the hash that a part is named by.
+const HASH_LETTERS: usize = 24;
+
+/// What a folder is for: one of another kind is not written into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The run of one language model.
+    Training,
+    /// Experiments, their sweeps and reports.
+    Experiment,
+}
 
 /// A folder for the files of one run.
 #[derive(Debug, Clone)]
@@ -25,36 +38,51 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Opens `path` for a run: a folder that is new, empty, left by an earlier run, or made of such folders.
+    /// Opens `path` for a run: a folder that is new, empty, or left by an earlier run of this kind; for experiments also
+    /// one that is made of such folders.
     ///
     /// # Errors
     ///
     /// If the folder holds anything else, or cannot be written.
-    pub fn open(path: impl Into<PathBuf>) -> Result<Self, TrainError> {
+    pub fn open(path: impl Into<PathBuf>, purpose: Purpose) -> Result<Self, TrainError> {
         let path = path.into();
         fs::create_dir_all(&path).map_err(TrainError::file(&path, "cannot make this folder"))?;
-        let entries =
+        let mut entries =
             fs::read_dir(&path).map_err(TrainError::file(&path, "cannot read this folder"))?;
-        let ours = has_mark(&path);
-        let is_ours_inside =
-            |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| has_mark(&entry.path()));
-        if !ours && !entries.into_iter().all(is_ours_inside) {
+        let ours = is_ours(&path, purpose);
+        let is_ours_inside = |entry: io::Result<fs::DirEntry>| {
+            entry.is_ok_and(|entry| match purpose {
+                // Of a process that was killed before it had written anything.
+                Purpose::Training => entry.file_name() == LOCK,
+                Purpose::Experiment => is_ours(&entry.path(), purpose),
+            })
+        };
+        if !ours && !entries.all(is_ours_inside) {
+            let rule = match purpose {
+                Purpose::Training => "holds files that no training has left",
+                Purpose::Experiment => "holds files that no experiment has left",
+            };
             return Err(TrainError::Folder {
                 path,
-                rule: "holds files that no run of adaparam has left: name a new or empty folder with --out"
-                    .to_owned(),
+                rule: format!("{rule}: name a new or empty folder with --out"),
             });
         }
         // Found out now rather than hours later.
         tempfile::NamedTempFile::new_in(&path)
             .map_err(TrainError::file(&path, "cannot write into this folder"))?;
-        if !ours {
+        if !ours && purpose == Purpose::Experiment {
             // Marks the folder as ours until the record is written.
-            let parts = path.join(PARTS);
-            fs::create_dir_all(&parts)
-                .map_err(TrainError::file(&parts, "cannot make this folder"))?;
+            write_whole(
+                &path.join(PARTS).join(NOTE),
+                b"Finished parts of a run of adaparam, put together and removed at its end.\n",
+            )?;
         }
         Ok(Self { path })
+    }
+
+    /// The folder of a run that is known to be there.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
     }
 
     /// Where it is.
@@ -99,25 +127,79 @@ impl RunFolder {
     }
 
     /// Removes the finished parts, once everything that they hold stands in the run's own files.
-    pub fn drop_parts(&self) -> Result<(), TrainError> {
-        let parts = self.path.join(PARTS);
-        match fs::remove_dir_all(&parts) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(TrainError::file(&parts, "cannot remove this folder")(error))
+    pub fn drop_parts(&self) {
+        let entries = fs::read_dir(self.path.join(PARTS));
+        for entry in entries.into_iter().flatten().flatten() {
+            if is_part(&entry.file_name().to_string_lossy()) {
+                let _ = fs::remove_file(entry.path());
             }
-            _ => Ok(()),
+        }
+        self.drop_mark();
+    }
+
+    /// Removes the mark of a folder whose record is written; finished parts stay.
+    pub fn drop_mark(&self) {
+        let parts = self.path.join(PARTS);
+        let _ = fs::remove_file(parts.join(NOTE));
+        // Not if there is anything else in it.
+        let _ = fs::remove_dir(parts);
+    }
+}
+
+/// Whether something in a folder says that a run of ours has left it.
+pub(crate) fn is_ours(folder: &Path, purpose: Purpose) -> bool {
+    let record = RunRecord::read(folder);
+    let made_by = record.as_ref().and_then(RunRecord::subcommand);
+    match purpose {
+        Purpose::Training => matches!(made_by, Some("train" | "import")),
+        Purpose::Experiment => {
+            matches!(made_by, Some("reproduce")) || has_parts(folder) || has_manifest(folder)
         }
     }
 }
 
-fn has_mark(folder: &Path) -> bool {
-    // Each tells a folder of ours from anybody else's.
-    let marks = [RECORD, PARTS, MANIFEST];
-    marks.iter().any(|name| folder.join(name).exists())
+/// Whether a folder holds parts of ours, or is marked as a place for them.
+fn has_parts(folder: &Path) -> bool {
+    let parts = folder.join(PARTS);
+    let names = fs::read_dir(&parts).map(|entries| {
+        entries
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect::<Vec<_>>()
+    });
+    let names = names.unwrap_or_default();
+    parts.join(NOTE).exists() || (!names.is_empty() && names.iter().all(|name| is_part(name)))
+}
+
+/// Whether this is the name of a part: a hash.
+fn is_part(name: &str) -> bool {
+    let hash = name.strip_suffix(".toml");
+    hash.is_some_and(|hash| {
+        hash.len() == HASH_LETTERS && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+fn has_manifest(folder: &Path) -> bool {
+    let text = fs::read_to_string(folder.join(MANIFEST)).unwrap_or_default();
+    let manifest = serde_json::from_str(&text).unwrap_or(serde_json::Value::Null);
+    ["format", "experiment", "runs"]
+        .iter()
+        .all(|key| manifest.get(key).is_some())
 }
 
 /// Writes a file, whole or not at all, and makes its folder if there is none.
+///
+/// A link is followed; what is neither a file nor a link to one, such as a device, is left alone.
 pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), TrainError> {
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Err(TrainError::Folder {
+            path: path.to_path_buf(),
+            rule: "is no file that could be replaced: name another".to_owned(),
+        });
+    }
+    let is_link = fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());
+    let followed = is_link.then(|| fs::canonicalize(path).ok()).flatten();
+    let path = followed.as_deref().unwrap_or(path);
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -147,12 +229,25 @@ fn readable_by_others(_file: &fs::File) -> io::Result<()> {
 fn part_name(key: &impl Serialize) -> String {
     let key = serde_json::to_vec(key).expect("a key with a JSON form");
     let hash = Checksum::of(key).to_string();
-    format!("{PARTS}/{}.toml", &hash[..24])
+    format!("{PARTS}/{}.toml", &hash[..HASH_LETTERS])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::RECORD;
+
+    fn open(path: &Path) -> Result<RunFolder, TrainError> {
+        RunFolder::open(path, Purpose::Experiment)
+    }
+
+    fn record(command: &str) -> String {
+        let record = RunRecord {
+            command: command.to_owned(),
+            ..RunRecord::default()
+        };
+        serde_json::to_string(&record).unwrap()
+    }
 
     #[derive(Debug, PartialEq, Serialize, serde::Deserialize)]
     struct Part {
@@ -173,9 +268,9 @@ mod tests {
     #[test]
     fn a_part_is_found_again_to_the_last_bit_and_by_its_key_alone() {
         let temporary = tempfile::tempdir().unwrap();
-        let folder = RunFolder::open(temporary.path().join("run")).unwrap();
+        let folder = open(&temporary.path().join("run")).unwrap();
         folder.keep_part(&("model", 1), &part()).unwrap();
-        let again = RunFolder::open(folder.path()).unwrap();
+        let again = open(folder.path()).unwrap();
         assert_eq!(again.part::<Part>(&("model", 1)), Some(part()));
         assert_eq!(again.part::<Part>(&("model", 2)), None);
     }
@@ -183,7 +278,7 @@ mod tests {
     #[test]
     fn a_damaged_part_is_as_good_as_none() {
         let temporary = tempfile::tempdir().unwrap();
-        let folder = RunFolder::open(temporary.path()).unwrap();
+        let folder = open(temporary.path()).unwrap();
         folder.write(&part_name(&7), "numbers = [1.5, ").unwrap();
         assert_eq!(folder.part::<Part>(&7), None);
     }
@@ -192,7 +287,7 @@ mod tests {
     fn a_strangers_folder_is_left_alone() {
         let temporary = tempfile::tempdir().unwrap();
         fs::write(temporary.path().join("thesis.tex"), "years of work").unwrap();
-        let error = RunFolder::open(temporary.path()).unwrap_err().to_string();
+        let error = open(temporary.path()).unwrap_err().to_string();
         assert!(error.contains("name a new or empty folder"), "{error}");
         assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 1);
     }
@@ -202,18 +297,85 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         for name in ["tail", "ptb"] {
             fs::create_dir(temporary.path().join(name)).unwrap();
-            fs::write(temporary.path().join(name).join(RECORD), "{}").unwrap();
+            let text = record("adaparam reproduce tail");
+            fs::write(temporary.path().join(name).join(RECORD), text).unwrap();
         }
-        RunFolder::open(temporary.path()).unwrap();
-        fs::remove_dir(temporary.path().join(PARTS)).unwrap();
+        open(temporary.path()).unwrap().drop_mark();
+        assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 2);
         fs::write(temporary.path().join("thesis.tex"), "years of work").unwrap();
-        assert!(RunFolder::open(temporary.path()).is_err());
+        assert!(open(temporary.path()).is_err());
+    }
+
+    #[test]
+    fn names_alone_make_no_folder_ours() {
+        for (name, content) in [
+            ("parts/gear.step", "a cog"),
+            ("record.json", "{\"artist\": \"Nina Simone\"}"),
+            ("manifest.json", "{\"name\": \"an app\"}"),
+        ] {
+            let temporary = tempfile::tempdir().unwrap();
+            write_whole(&temporary.path().join(name), content.as_bytes()).unwrap();
+            write_whole(&temporary.path().join("mine"), b"years of work").unwrap();
+            for purpose in [Purpose::Training, Purpose::Experiment] {
+                assert!(
+                    RunFolder::open(temporary.path(), purpose).is_err(),
+                    "{name}"
+                );
+            }
+            let there = fs::read_to_string(temporary.path().join(name)).unwrap();
+            assert_eq!(there, content);
+        }
+    }
+
+    #[test]
+    fn a_run_of_another_kind_is_left_alone() {
+        for (command, purpose) in [
+            ("adaparam train quick", Purpose::Experiment),
+            ("adaparam reproduce tail", Purpose::Training),
+        ] {
+            let temporary = tempfile::tempdir().unwrap();
+            fs::write(temporary.path().join(RECORD), record(command)).unwrap();
+            assert!(
+                RunFolder::open(temporary.path(), purpose).is_err(),
+                "{command}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_parts_are_dropped_with_the_parts() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = open(temporary.path()).unwrap();
+        folder.keep_part(&1, &part()).unwrap();
+        folder.write("parts/gear.step", "a cog").unwrap();
+        folder.drop_parts();
+        let left: Vec<_> = fs::read_dir(temporary.path().join(PARTS))
+            .unwrap()
+            .collect();
+        assert_eq!(left.len(), 1);
+        fs::remove_file(temporary.path().join("parts/gear.step")).unwrap();
+        folder.drop_parts();
+        assert!(!temporary.path().join(PARTS).exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_what_is_no_file_is_left_alone() {
+        let temporary = tempfile::tempdir().unwrap();
+        let (file, link) = (temporary.path().join("file"), temporary.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(write_whole(temporary.path(), b"new").is_err());
+        assert!(write_whole(Path::new("/dev/null"), b"new").is_err());
     }
 
     #[test]
     fn writing_leaves_nothing_but_the_file() {
         let temporary = tempfile::tempdir().unwrap();
-        let folder = RunFolder::open(temporary.path()).unwrap();
+        let folder = open(temporary.path()).unwrap();
         folder.write("figures/one.svg", "<svg/>").unwrap();
         folder.write("figures/one.svg", "<svg></svg>").unwrap();
         let figures: Vec<_> = fs::read_dir(temporary.path().join("figures"))

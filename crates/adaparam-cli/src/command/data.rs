@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Verdict;
 use crate::data_folder::data_folder;
-use crate::say::say;
+use crate::say::{remark, say};
 
 /// List, download and check the data sets of the paper
 #[derive(Debug, Args)]
@@ -127,7 +127,7 @@ fn list(folder: &Path, json: bool) {
 
 fn fetch_set(set: Dataset, folder: &Path, options: &FetchOptions) -> anyhow::Result<()> {
     if set.is_embedded() {
-        eprintln!("{}: inside the program, nothing to fetch", set.name());
+        remark!("{}: inside the program, nothing to fetch", set.name());
         return Ok(());
     }
     let folder = set.folder(folder);
@@ -154,11 +154,11 @@ fn fetch_set(set: Dataset, folder: &Path, options: &FetchOptions) -> anyhow::Res
             bar.set_position(received);
         }
         FetchEvent::AlreadyThere { file } => {
-            bar.suspend(|| eprintln!("{}/{file}: already here", set.name()));
+            bar.suspend(|| remark!("{}/{file}: already here", set.name()));
         }
-        FetchEvent::Done { file } => bar.suspend(|| eprintln!("{}/{file}: done", set.name())),
+        FetchEvent::Done { file } => bar.suspend(|| remark!("{}/{file}: done", set.name())),
         FetchEvent::SourceFailed { file, url, reason } => {
-            bar.suspend(|| eprintln!("{}/{file}: {url}: {reason}", set.name()));
+            bar.suspend(|| remark!("{}/{file}: {url}: {reason}", set.name()));
         }
         _ => {}
     })?;

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::Verdict;
 use crate::data_folder::data_folder;
+use crate::say::{remark, written};
 use crate::training::{report_damaged, threads};
 
 /// Evaluate a trained language model
@@ -85,7 +86,7 @@ impl Eval {
         let ids = snapshot.vocabulary.encode(&piece.text)?;
         let unknown = unknown_words(&snapshot.vocabulary, &piece.text);
         if unknown > 0 {
-            eprintln!(
+            remark!(
                 "{}: {unknown} of {} words are not in the vocabulary and count as <unk>",
                 piece.text.path().display(),
                 ids.len()
@@ -106,13 +107,13 @@ impl Eval {
                 });
             }
         })?;
-        fault?;
+        written(fault);
         if self.json {
             let line = json!({
                 "part": piece.name, "text": piece.text.path(), "words": evaluation.words,
                 "loss": evaluation.loss(), "perplexity": evaluation.perplexity(), "unknown": unknown,
             });
-            writeln!(out, "{line}")?;
+            written(writeln!(out, "{line}"));
         } else {
             let summary = format!(
                 "{}: perplexity {:.2}, loss {:.4}, {} words",
@@ -122,12 +123,13 @@ impl Eval {
                 evaluation.words
             );
             if self.tokens {
-                eprintln!("{summary}");
+                remark!("{summary}");
             } else {
-                writeln!(out, "{summary}")?;
+                written(writeln!(out, "{summary}"));
             }
         }
-        Ok(out.flush()?)
+        written(out.flush());
+        Ok(())
     }
 
     /// The texts that were asked for.

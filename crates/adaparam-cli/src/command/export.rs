@@ -9,6 +9,7 @@ use burn::tensor::Device;
 use clap::Args;
 
 use super::Verdict;
+use crate::say::remark;
 use crate::training::report_damaged;
 
 /// Write a trained model to a safetensors file, with the names of the released PyTorch code
@@ -40,7 +41,7 @@ impl Export {
         let opened = open_model(&self.model, &Device::flex())?;
         report_damaged(&opened.damaged);
         write_whole(&self.file, &export(&opened.snapshot).to_bytes())?;
-        eprintln!("{} from {}", self.file.display(), opened.path.display());
+        remark!("{} from {}", self.file.display(), opened.path.display());
         Ok(Verdict::Done)
     }
 }

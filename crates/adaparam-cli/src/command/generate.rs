@@ -10,6 +10,7 @@ use burn::tensor::Device;
 use clap::Args;
 
 use super::Verdict;
+use crate::say::remark;
 use crate::training::{report_damaged, threads};
 
 /// Generate text with a trained language model
@@ -125,7 +126,7 @@ impl Generate {
                         Some(_) => format!("read as {UNK}"),
                         None => "left out".to_owned(),
                     };
-                    eprintln!("--prompt: `{word}` is not in the vocabulary: {instead}");
+                    remark!("--prompt: `{word}` is not in the vocabulary: {instead}");
                     vocabulary.unk()
                 })
             })

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use adaparam_train::language_model::{TensorFile, adopt, checkpoint};
 use adaparam_train::record::RECORD;
-use adaparam_train::run_folder::RunFolder;
+use adaparam_train::run_folder::{Purpose, RunFolder};
 use anyhow::bail;
 use burn::tensor::Device;
 use clap::Args;
@@ -13,6 +13,7 @@ use super::Verdict;
 use crate::data_folder::data_folder;
 use crate::model_choice::{assignment, configuration, with_changes};
 use crate::provenance;
+use crate::say::remark;
 
 /// Make a run from a safetensors file with the names of the released PyTorch code
 #[derive(Debug, Args)]
@@ -57,12 +58,11 @@ impl Import {
         record.data.insert("text".to_owned(), sum.clone());
         let text = toml::to_string_pretty(&config)?;
         let snapshot = adopt(&self.file, file, config, vocabulary, sum, &Device::flex())?;
-        let folder = RunFolder::open(&self.out)?;
-        folder.drop_parts()?;
+        let folder = RunFolder::open(&self.out, Purpose::Training)?;
         folder.write_json(RECORD, &record)?;
         folder.write("config.toml", text)?;
         let path = checkpoint::save(folder.path(), &snapshot)?;
-        eprintln!("{}", path.display());
+        remark!("{}", path.display());
         Ok(Verdict::Done)
     }
 }

@@ -29,7 +29,7 @@ Examples:
   adaparam reproduce mnist --seeds 3  Table 1 of the paper
 
 Exit codes: 0 done, 1 a claim of the paper was missed, training diverged or a sweep's run failed, 2 an error,
-130 interrupted."
+130 interrupted (`train` and `resume` save and end with 0)."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]

@@ -11,7 +11,8 @@ use clap::Args;
 use super::Verdict;
 use crate::data_folder::data_folder;
 use crate::interrupt;
-use crate::training::{Session, report_damaged, threads};
+use crate::say::remark;
+use crate::training::{Session, lock, report_damaged, threads};
 
 /// Go on with a run that was interrupted
 #[derive(Debug, Args)]
@@ -41,6 +42,9 @@ impl Resume {
             json: self.json,
             stop: interrupt::stop_flag()?,
         };
+        let folder = RunFolder::at(&self.run);
+        let is_run = checkpoint::has_checkpoints(&self.run);
+        let _lock = is_run.then(|| lock(&folder)).transpose()?;
         let found = checkpoint::newest(&self.run, &Device::flex())?;
         report_damaged(&found.damaged);
         let mut snapshot = found.snapshot;
@@ -56,10 +60,8 @@ impl Resume {
             );
         }
         if !self.json {
-            eprintln!("going on from {}", found.path.display());
+            remark!("going on from {}", found.path.display());
         }
-        let folder = RunFolder::open(&self.run)?;
-        folder.drop_parts()?;
         session.run(&mut snapshot, &corpus, &folder)
     }
 }

@@ -1,5 +1,6 @@
 //! `adaparam sweep`: many language models from one frozen list.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -193,7 +194,7 @@ impl Status {
                 return Ok(Verdict::Done);
             }
             let table = table(&collected, &self.sweep).to_terminal(100);
-            if self.watch {
+            if self.watch && std::io::stdout().is_terminal() {
                 // Clears the screen, so that the table stays in one place.
                 print!("\x1b[2J\x1b[H");
             }

@@ -1,12 +1,12 @@
 //! `adaparam train`: a language model from a preset or a file of one's own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use adaparam_train::language_model::{
     DEFAULT_PRESET, LanguageModelConfig, Snapshot, TextSource, checkpoint,
 };
 use adaparam_train::record::RECORD;
-use adaparam_train::run_folder::RunFolder;
+use adaparam_train::run_folder::{Purpose, RunFolder};
 use anyhow::bail;
 use burn::tensor::Device;
 use clap::Args;
@@ -14,7 +14,8 @@ use clap::Args;
 use super::Verdict;
 use crate::data_folder::data_folder;
 use crate::model_choice::{assignment, configuration, with_changes};
-use crate::training::{Session, threads};
+use crate::say::remark;
+use crate::training::{Session, lock, threads};
 use crate::{interrupt, provenance};
 
 /// Train a language model
@@ -66,15 +67,12 @@ impl Train {
         let config = self.configuration()?;
         config.check()?;
         let out = self.out_folder(&config);
-        if checkpoint::has_checkpoints(&out) {
-            bail!(
-                "{}: holds a run already: `adaparam resume` goes on with it; name another folder with --out",
-                out.display()
-            );
-        }
+        refuse_a_second_run(&out)?;
         let corpus = config.data.corpus(&data_folder(self.data.as_deref())?)?;
-        let folder = RunFolder::open(out)?;
-        folder.drop_parts()?;
+        let folder = RunFolder::open(out, Purpose::Training)?;
+        let _lock = lock(&folder)?;
+        // Another process may have begun one while this one read the text.
+        refuse_a_second_run(folder.path())?;
         let session = Session {
             threads: threads(self.threads),
             json: self.json,
@@ -87,7 +85,7 @@ impl Train {
         folder.write_json(RECORD, &record)?;
         folder.write("config.toml", toml::to_string_pretty(&config)?)?;
         if !self.json {
-            eprintln!(
+            remark!(
                 "{} parameters, {} words to train on, vocabulary of {}",
                 config.model.parameter_count(corpus.vocabulary.len()),
                 corpus.train.len(),
@@ -130,4 +128,14 @@ impl Train {
             PathBuf::from("runs").join(name)
         })
     }
+}
+
+fn refuse_a_second_run(out: &Path) -> anyhow::Result<()> {
+    if checkpoint::has_checkpoints(out) {
+        bail!(
+            "{}: holds a run already: `adaparam resume` goes on with it; name another folder with --out",
+            out.display()
+        );
+    }
+    Ok(())
 }

@@ -69,9 +69,9 @@ fn table(config: &ImageConfig, result: &ExperimentResult) -> Table {
     let train = &config.models[0].train;
     Table {
         caption: format!(
-            "Accuracy after {} steps, median over {} seeds with smallest and largest",
+            "Accuracy after {} steps, median over {} with smallest and largest",
             number::grouped(train.steps as u64),
-            config.seeds.len()
+            number::count(config.seeds.len(), "seed")
         ),
         columns: vec![
             Column::text("Model"),

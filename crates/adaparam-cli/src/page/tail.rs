@@ -77,7 +77,10 @@ fn table(config: &TailConfig, result: &ExperimentResult) -> Table {
         if begins { cells.begins_group() } else { cells }
     });
     Table {
-        caption: format!("Tail regression, median over {} seeds with smallest and largest", config.seeds.len()),
+        caption: format!(
+            "Tail regression, median over {} with smallest and largest",
+            number::count(config.seeds.len(), "seed")
+        ),
         columns: vec![
             Column::text("Model"),
             Column::number("Parameters"),

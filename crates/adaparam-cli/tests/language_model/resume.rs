@@ -246,3 +246,44 @@ fn numbers_that_are_none_stop_the_run_before_the_update() {
     let last_good = name(&tiny.checkpoints("run").pop().unwrap());
     assert!(error.contains(&last_good), "{error}");
 }
+
+#[test]
+fn a_run_is_trained_by_one_process_at_a_time() {
+    let tiny = TinyRun::new();
+    let arguments = [
+        "train",
+        "tiny.toml",
+        "--set",
+        "train.epochs=500",
+        "--out",
+        "run",
+    ];
+    let mut child = tiny
+        .command(&arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !tiny.path("run/checkpoints").exists() || tiny.checkpoints("run").is_empty() {
+        assert!(child.try_wait().unwrap().is_none(), "ended too soon");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let error = tiny.refused(&["resume", "run"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(error.contains("another process is at this run"), "{error}");
+}
+
+#[test]
+fn a_reader_of_remarks_that_has_gone_away_stops_nothing() {
+    let tiny = TinyRun::new();
+    let mut child = tiny
+        .command(&["train", "tiny.toml", "--out", "run"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    assert!(child.wait().unwrap().success());
+    assert!(tiny.path("run/result.json").exists());
+}

@@ -126,6 +126,17 @@ pub fn adopt(
             }
         }
     }
+    let is_broken = |values: &[f32]| values.iter().any(|value| !value.is_finite());
+    let broken = file
+        .tensors
+        .iter()
+        .find(|(_, tensor)| is_broken(&tensor.values));
+    if let Some((name, _)) = broken {
+        return Err(TrainError::Weights {
+            path: path.to_path_buf(),
+            problem: format!("{name} has a value that is not a finite number"),
+        });
+    }
     snapshot.set_weights(path, file)?;
     Ok(snapshot)
 }

@@ -5,12 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::{MANIFEST, Manifest, RunSpec};
 use crate::TrainError;
-use crate::record::RECORD;
-use crate::run_folder::write_whole;
+use crate::run_folder::{Purpose, is_ours, write_whole};
 
 const RUNS: &str = "runs";
-/// Files that reports leave, beside which a sweep may begin.
-const OF_REPORTS: [&str; 2] = [RECORD, "parts"];
 
 /// A sweep on disk.
 #[derive(Debug, Clone)]
@@ -60,8 +57,8 @@ impl Sweep {
         fs::create_dir_all(&path).map_err(TrainError::file(&path, "cannot make this folder"))?;
         let mut entries =
             fs::read_dir(&path).map_err(TrainError::file(&path, "cannot read this folder"))?;
-        let is_ours = OF_REPORTS.iter().any(|name| path.join(name).exists());
-        if entries.next().is_some() && !is_ours {
+        // A report may have been there before.
+        if entries.next().is_some() && !is_ours(&path, Purpose::Experiment) {
             return Err(TrainError::Folder {
                 path,
                 rule: "holds files that no run of adaparam has left: name a new or empty folder with --out"

@@ -7,19 +7,20 @@ use std::time::{Duration, Instant};
 
 use crate::TrainError;
 
-const LOCK: &str = "lock";
+/// The name of the file that is locked.
+pub const LOCK: &str = "lock";
 /// Someone who asks whether a run is under way holds its lock for a moment.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The right to write into the folder of a run, until it is dropped or the process ends, however it ends.
 #[derive(Debug)]
-pub(super) struct RunLock {
+pub struct RunLock {
     _file: File,
 }
 
 impl RunLock {
     /// Takes the lock of the run in a folder, which is made; nothing if another has it.
-    pub(super) fn take(run: &Path) -> Result<Option<Self>, TrainError> {
+    pub fn take(run: &Path) -> Result<Option<Self>, TrainError> {
         fs::create_dir_all(run).map_err(TrainError::file(run, "cannot make this folder"))?;
         let path = run.join(LOCK);
         let fail = || TrainError::file(&path, "cannot lock this file");

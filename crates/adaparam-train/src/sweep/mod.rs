@@ -21,6 +21,7 @@ mod unigram;
 pub use collect::{Collected, CollectedRun, RESULTS};
 pub use duration::{ParseDurationError, parse_duration};
 pub use folder::Sweep;
+pub use lock::{LOCK, RunLock};
 pub use manifest::{MANIFEST, Manifest, RunSpec};
 pub use measure::words_per_second;
 pub use outcome::{Ending, RunOutcome};

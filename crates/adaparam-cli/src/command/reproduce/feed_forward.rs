@@ -32,6 +32,17 @@ pub(super) enum Plan {
     Image(ImageConfig, Box<ImageSplit>, &'static str),
 }
 
+impl Plan {
+    /// Refuses a folder that holds a finished experiment with other settings.
+    pub(super) fn check_folder(&self, folder: &Path) -> anyhow::Result<()> {
+        match self {
+            Self::HeatMaps => Ok(()),
+            Self::Tail(config) => Kept::of(config, folder).map(drop),
+            Self::Image(config, ..) => Kept::of(config, folder).map(drop),
+        }
+    }
+}
+
 /// What every experiment of a command shares.
 pub(super) struct Session {
     pub(super) device: Device,
@@ -49,7 +60,7 @@ impl Session {
                 let matrices = adapted_matrices(FIGURE_SEED, &self.device);
                 let record = self.record_of(&[FIGURE_SEED], Instant::now());
                 folder.write_json(RECORD, &record)?;
-                folder.drop_parts()?;
+                folder.drop_mark();
                 Ok(PartReport {
                     page: page::heat_maps(&matrices),
                     result: None,
@@ -59,8 +70,7 @@ impl Session {
                 })
             }
             Plan::Tail(config) => {
-                let there = Kept::read(folder.path()).filter(|kept| kept.config == *config);
-                let kept = match there {
+                let kept = match Kept::of(config, folder.path())? {
                     Some(kept) => kept,
                     None => self.run_tail(config, folder)?,
                 };
@@ -68,10 +78,9 @@ impl Session {
             }
             Plan::Image(config, data, data_name) => {
                 let sum = data.checksum().to_string();
-                let is_same = |kept: &Kept<ImageConfig>| {
-                    kept.config == *config && kept.record.data.get(*data_name) == Some(&sum)
-                };
-                let kept = match Kept::read(folder.path()).filter(is_same) {
+                let has_these_images =
+                    |kept: &Kept<_>| kept.record.data.get(*data_name) == Some(&sum);
+                let kept = match Kept::of(config, folder.path())?.filter(has_these_images) {
                     Some(kept) => kept,
                     None => self.run_image(config, data, data_name, folder)?,
                 };

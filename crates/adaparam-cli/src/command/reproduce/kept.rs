@@ -9,6 +9,7 @@ use adaparam_train::result::ExperimentResult;
 use adaparam_train::run_folder::RunFolder;
 use adaparam_train::tail::{self, TailConfig, TailOutcome};
 use adaparam_train::toml_file;
+use anyhow::bail;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,23 @@ impl<C: FeedForward> Kept<C> {
         is_whole.then_some(kept)
     }
 
+    /// What a folder holds of the experiment with this configuration.
+    ///
+    /// # Errors
+    ///
+    /// If it holds a finished one of another kind or with other settings, which is not overwritten.
+    pub(super) fn of(config: &C, folder: &Path) -> anyhow::Result<Option<Self>> {
+        match Self::read(folder) {
+            Some(kept) if kept.config == *config => Ok(Some(kept)),
+            None if !holds_an_experiment(folder) => Ok(None),
+            _ => bail!(
+                "{}: holds a finished experiment with other settings: give those of its config.toml, or name another \
+                 folder with --out",
+                folder.display()
+            ),
+        }
+    }
+
     /// Writes all of it, and drops the parts that it was put together from.
     pub(super) fn write(&self, folder: &RunFolder) -> anyhow::Result<()> {
         let result = self.config.summarise(&self.outcomes);
@@ -76,7 +94,7 @@ impl<C: FeedForward> Kept<C> {
         folder.write_json("result.json", &result)?;
         folder.write_json(RECORD, &self.record)?;
         folder.write(OUTCOMES, toml::to_string(self)?)?;
-        folder.drop_parts()?;
+        folder.drop_parts();
         Ok(())
     }
 
@@ -133,6 +151,12 @@ impl FeedForward for ImageConfig {
     fn page(&self, outcomes: &[ImageOutcome], result: &ExperimentResult) -> Page {
         page::image(self, outcomes, result)
     }
+}
+
+/// Whether a folder holds a finished experiment of any kind.
+fn holds_an_experiment(folder: &Path) -> bool {
+    let found = toml_file::read::<toml::Table>(&folder.join(OUTCOMES));
+    found.is_ok_and(|table| table.contains_key("config") && table.contains_key("outcomes"))
 }
 
 fn pairs<'a>(models: impl Iterator<Item = &'a str>, seeds: &[u64]) -> Vec<(&'a str, u64)> {

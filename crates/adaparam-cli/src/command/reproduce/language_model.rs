@@ -17,6 +17,7 @@ use crate::figure::number;
 use crate::page;
 use crate::provenance::duration;
 use crate::report::{Cell, Column, Row, Table};
+use crate::say::remark;
 use crate::sweeping::{Sweeping, tally};
 
 /// Runs what has not ended of a sweep, and tells of everything that has.
@@ -29,7 +30,7 @@ pub(super) fn run(
     let before = Collected::read(sweep);
     let left: Vec<&RunSpec> = before.missing().map(|run| &run.spec).collect();
     if !left.is_empty() && !sweeping.is_out_of_time() {
-        eprintln!("{}", forecast(sweep, &left, corpora, sweeping)?);
+        remark!("{}", forecast(sweep, &left, corpora, sweeping)?);
         sweeping.run(sweep, &left, corpora)?;
     }
     tell(sweep, record)
@@ -39,7 +40,7 @@ pub(super) fn run(
 pub(super) fn tell(sweep: &Sweep, record: &RunRecord) -> anyhow::Result<PartReport> {
     let collected = Collected::read(sweep);
     let result = collected.summarise();
-    let folder = RunFolder::open(sweep.path())?;
+    let folder = RunFolder::at(sweep.path());
     let mut record = record.clone();
     record.seeds = collected.runs.iter().map(|run| run.spec.seed).collect();
     record.seeds.sort_unstable();

@@ -16,7 +16,7 @@ use adaparam_train::image::{self, ImageConfig};
 use adaparam_train::language_model::experiment::{Experiment, PlanChoices};
 use adaparam_train::record::RunRecord;
 use adaparam_train::result::{Claim, ExperimentResult, Scale};
-use adaparam_train::run_folder::RunFolder;
+use adaparam_train::run_folder::{Purpose, RunFolder};
 use adaparam_train::sweep::{Corpora, Manifest, Sweep};
 use adaparam_train::tail::{self, TailConfig};
 use adaparam_train::{TrainError, toml_file};
@@ -212,15 +212,19 @@ impl Reproduce {
                 out.display()
             );
         }
-        let folder = RunFolder::open(out)?;
+        let folder = RunFolder::open(out, Purpose::Experiment)?;
         let own_folder = |what: What| match self.what {
             What::All => folder.path().join(what.name()),
             _ => folder.path().to_path_buf(),
         };
         // Before anything is run, so that a frozen plan is not found out about hours later.
         for (&what, plan) in parts.iter().zip(&plans) {
-            if let Plan::Sweep(manifest, _) = plan {
-                Sweep::plan(own_folder(what), (**manifest).clone())?;
+            match plan {
+                Plan::Sweep(manifest, _) => {
+                    Sweep::plan(own_folder(what), (**manifest).clone())?;
+                }
+                Plan::FeedForward(plan) => plan.check_folder(&own_folder(what))?,
+                Plan::Told => {}
             }
         }
         let threads = self
@@ -252,7 +256,8 @@ impl Reproduce {
             match done {
                 Ok(Some(done)) => finished.push(done),
                 Ok(None) => absent.push(what),
-                Err(error) if self.report_only => return Err(error),
+                // A sweep says so itself.
+                Err(error) if self.report_only || what.experiment().is_some() => return Err(error),
                 Err(error) => {
                     return Err(error.context(format!(
                         "{}: finished parts are kept in {}; give the same command again to go on",
@@ -282,7 +287,7 @@ impl Reproduce {
     ) -> anyhow::Result<Option<PartReport>> {
         match plan {
             Plan::FeedForward(plan) => {
-                let done = session.run(plan, &RunFolder::open(folder)?);
+                let done = session.run(plan, &RunFolder::open(folder, Purpose::Experiment)?);
                 let is_stopped = |error: &anyhow::Error| {
                     matches!(error.downcast_ref(), Some(TrainError::Stopped))
                 };

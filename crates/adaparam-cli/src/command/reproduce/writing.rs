@@ -10,7 +10,7 @@ use crate::command::Verdict;
 use crate::page::{Page, all_claims};
 use crate::provenance;
 use crate::report::{Provenance, Report};
-use crate::say::say;
+use crate::say::{remark, say};
 
 impl Reproduce {
     /// Writes the report of all parts, and says what is missing.
@@ -75,10 +75,7 @@ impl Reproduce {
         folder.write_json("result.json", &combined)?;
         folder.write("results.md", report.to_markdown())?;
         let page = folder.write("report.html", report.to_html())?;
-        // The parts of one experiment are needed to go on; beside several there are none.
-        if self.what == What::All || (missing.is_empty() && elsewhere.is_empty()) {
-            folder.drop_parts()?;
-        }
+        folder.drop_mark();
 
         if self.json {
             say!("{}", serde_json::to_string_pretty(&combined)?);
@@ -87,11 +84,11 @@ impl Reproduce {
             say!("report: {}", page.display());
         }
         if !elsewhere.is_empty() {
-            eprintln!("not in this report: {}", elsewhere.join(", "));
+            remark!("not in this report: {}", elsewhere.join(", "));
         }
         if !missing.is_empty() {
-            eprintln!("not finished: {}", missing.join("; "));
-            eprintln!(
+            remark!("not finished: {}", missing.join("; "));
+            remark!(
                 "give the same command again{} to go on",
                 if self.report_only {
                     " without --report-only"
