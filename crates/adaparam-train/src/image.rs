@@ -15,6 +15,8 @@ use crate::result::{Claim, ExperimentResult, Row, Scale, Spread};
 
 /// Images tested at a time.
 const TEST_BATCH: usize = 1_000;
+/// The steps that the paper trains for: fewer judge none of its claims.
+const PAPER_STEPS: usize = 50_000;
 /// A row of the paper's table is met if it is missed by at most this much, in percentage points.
 const MARGIN: f64 = 0.5;
 
@@ -92,7 +94,7 @@ impl ImageConfig {
             scale: Scale::Full,
             seeds: (1..=seeds).collect(),
             pixels: PixelScale::Standardised,
-            models: table_one(&Sizes::MNIST, 50_000),
+            models: table_one(&Sizes::MNIST, PAPER_STEPS),
         }
     }
 
@@ -412,7 +414,8 @@ pub fn summarise(config: &ImageConfig, outcomes: &[ImageOutcome]) -> ExperimentR
         .map(|(model, runs)| Summary::of(model, runs))
         .collect();
     let mut claims = claims(&summaries);
-    if config.scale == Scale::Quick {
+    let is_short = |model: &ImageModel| model.train.steps < PAPER_STEPS;
+    if config.scale == Scale::Quick || config.models.iter().any(is_short) {
         for claim in &mut claims {
             claim.met = None;
         }
