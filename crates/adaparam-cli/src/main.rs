@@ -12,6 +12,7 @@ mod device;
 mod experiment_choice;
 pub mod figure;
 mod interrupt;
+mod memory;
 mod model_choice;
 mod page;
 mod progress;

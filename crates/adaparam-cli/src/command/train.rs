@@ -13,6 +13,7 @@ use clap::Args;
 
 use super::Verdict;
 use crate::data_folder::data_folder;
+use crate::memory::refuse_what_cannot_fit;
 use crate::model_choice::{assignment, configuration, with_changes};
 use crate::say::remark;
 use crate::training::{Session, lock, threads};
@@ -69,6 +70,7 @@ impl Train {
         let out = self.out_folder(&config);
         refuse_a_second_run(&out)?;
         let corpus = config.data.corpus(&data_folder(self.data.as_deref())?)?;
+        refuse_what_cannot_fit(&config, corpus.vocabulary.len())?;
         let folder = RunFolder::open(out, Purpose::Training)?;
         let _lock = lock(&folder)?;
         // Another process may have begun one while this one read the text.
