@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use adaparam_train::language_model::{
-    DEFAULT_PRESET, LanguageModelConfig, Snapshot, TextSource, checkpoint,
+    DEFAULT_PRESET, LanguageModelConfig, Snapshot, TextSource, checkpoint, cut_columns,
 };
 use adaparam_train::record::RECORD;
 use adaparam_train::run_folder::{Purpose, RunFolder};
@@ -70,6 +70,7 @@ impl Train {
         let out = self.out_folder(&config);
         refuse_a_second_run(&out)?;
         let corpus = config.data.corpus(&data_folder(self.data.as_deref())?)?;
+        cut_columns(&config.train, &corpus)?;
         refuse_what_cannot_fit(&config, corpus.vocabulary.len())?;
         let folder = RunFolder::open(out, Purpose::Training)?;
         let _lock = lock(&folder)?;

@@ -217,6 +217,10 @@ fn bad_settings_are_refused_before_anything_is_written() {
             ["train", "tiny.toml", "--set", "train.batch=0"],
             "train.batch = 0: must be from 1",
         ),
+        (
+            ["train", "tiny.toml", "--set", "train.valid_batch=60000"],
+            "train.valid_batch = 60000: must be from 1",
+        ),
         (["train", "ptb-17m", "--out", "run"], "fetch the data set"),
         (["train", "tiny.toml", "--set", "nonsense"], "KEY=VALUE"),
     ] {

@@ -40,4 +40,4 @@ pub use speed::{Activity, Means, PhaseSpeed, Speed, measure};
 pub use stack::{Stack, StackMasks, StackState};
 pub use tensor_file::{StoredTensor, TensorFile};
 pub use threads::on_threads;
-pub use train::{Finished, LOG, Outcome, TrainEvent, train};
+pub use train::{Finished, LOG, Outcome, TrainEvent, cut_columns, train};

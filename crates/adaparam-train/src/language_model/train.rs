@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::checkpoint;
 use super::compute::Learner;
+use super::config::TrainSpec;
 use super::evaluate::{evaluate, sum};
 use super::masks::{MaskPlace, WindowMasks};
 use super::snapshot::{Best, Snapshot};
@@ -93,6 +94,29 @@ pub struct Finished {
     pub test_words: usize,
 }
 
+/// Training, validation and test text in the columns that they are read in.
+///
+/// # Errors
+///
+/// If a text is too short for its number of columns.
+pub fn cut_columns(spec: &TrainSpec, corpus: &Corpus) -> Result<[Columns; 3], TrainError> {
+    let cut = |key: &str, ids: &[u32], batch: usize| {
+        Columns::new(ids, batch).map_err(|_| {
+            let (words, most) = (ids.len(), ids.len() / 2);
+            let rule = format!(
+                "must be from 1 to {most}, two of the text's {words} words to a column: choose a smaller batch or a \
+                 longer text"
+            );
+            TrainError::value(key, batch, rule)
+        })
+    };
+    Ok([
+        cut("train.batch", &corpus.train, spec.batch)?,
+        cut("train.valid_batch", &corpus.valid, spec.valid_batch)?,
+        cut("train.test_batch", &corpus.test, spec.test_batch)?,
+    ])
+}
+
 /// Trains from where `snapshot` is to the end, or until `stop` is set, in the folder of a run.
 ///
 /// # Errors
@@ -112,9 +136,7 @@ pub fn train(
 ) -> Result<Outcome, TrainError> {
     let spec = snapshot.config.train.clone();
     let draws = Draws::new(spec.seed);
-    let columns = Columns::new(&corpus.train, spec.batch)?;
-    let valid_columns = Columns::new(&corpus.valid, spec.valid_batch)?;
-    let test_columns = Columns::new(&corpus.test, spec.test_batch)?;
+    let [columns, valid_columns, test_columns] = cut_columns(&spec, corpus)?;
     let device = snapshot.model.embedding.val().device();
     let mut log = Log::open(run, snapshot.counters.log_bytes)?;
     let mut last_good = checkpoint::saved(run, snapshot)?;
