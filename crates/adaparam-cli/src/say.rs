@@ -20,7 +20,7 @@ macro_rules! remark {
 pub(crate) use {remark, say};
 
 pub(crate) fn line(line: Arguments<'_>) {
-    written(writeln!(std::io::stdout().lock(), "{line}"));
+    or_end(writeln!(std::io::stdout().lock(), "{line}"));
 }
 
 pub(crate) fn aside(line: Arguments<'_>) {
@@ -28,7 +28,7 @@ pub(crate) fn aside(line: Arguments<'_>) {
 }
 
 /// Ends the program if standard output could not be written: quietly if whoever reads has seen enough.
-pub(crate) fn written(result: std::io::Result<()>) {
+pub(crate) fn or_end(result: std::io::Result<()>) {
     match result {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),

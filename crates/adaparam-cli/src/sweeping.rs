@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use adaparam_train::TrainError;
-use adaparam_train::language_model::TrainEvent;
+use adaparam_train::language_model::{TrainEvent, cut_columns};
 use adaparam_train::result::Scale;
 use adaparam_train::sweep::{
     Corpora, Ending, Means, RunReport, RunSpec, RunState, Sweep, SweepEvent, run_many,
@@ -17,6 +17,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::data_folder::data_folder;
+use crate::memory::refuse_what_cannot_fit;
 use crate::provenance;
 use crate::say::remark;
 
@@ -250,6 +251,26 @@ impl Display {
     fn line(&self, text: &str) {
         self.bar.suspend(|| remark!("{text}"));
     }
+}
+
+/// Refuses runs that would fail at once: whose texts are too short for their columns, or whose weights no memory holds.
+pub(crate) fn check_runs<'a>(
+    runs: impl IntoIterator<Item = &'a RunSpec>,
+    corpora: &Corpora,
+) -> anyhow::Result<()> {
+    let mut rows: Vec<&str> = Vec::new();
+    for run in runs {
+        // The runs of a row have the same sizes.
+        if rows.contains(&run.row.as_str()) {
+            continue;
+        }
+        rows.push(&run.row);
+        if let Some(corpus) = corpora.of(&run.config.data) {
+            cut_columns(&run.config.train, corpus)?;
+            refuse_what_cannot_fit(&run.config, corpus.vocabulary.len())?;
+        }
+    }
+    Ok(())
 }
 
 /// An ending in words.

@@ -13,7 +13,7 @@ use adaparam_train::language_model::{Outcome, Snapshot, TrainEvent, on_threads, 
 use adaparam_train::record::{RECORD, RunRecord};
 use adaparam_train::run_folder::RunFolder;
 use adaparam_train::sweep::RunLock;
-use anyhow::Context;
+use anyhow::bail;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
@@ -48,14 +48,22 @@ pub(crate) fn threads(named: Option<u16>) -> usize {
         .unwrap_or_else(cores)
 }
 
-/// The right to train the run in a folder, until it is dropped.
-pub(crate) fn lock(folder: &RunFolder) -> anyhow::Result<RunLock> {
-    RunLock::take(folder.path())?.with_context(|| {
-        format!(
+/// The right to train the run in a folder, until it is dropped; nothing where the file system knows no locks.
+pub(crate) fn lock(folder: &RunFolder) -> anyhow::Result<Option<RunLock>> {
+    match RunLock::take(folder.path()) {
+        Ok(Some(lock)) => Ok(Some(lock)),
+        Ok(None) => bail!(
             "{}: another process is at this run: wait until it has ended, or name another folder",
             folder.path().display()
-        )
-    })
+        ),
+        Err(TrainError::File { source, .. }) if source.kind() == ErrorKind::Unsupported => {
+            remark!(
+                "warning: this file system knows no locks: let no other process train this run"
+            );
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Says which checkpoints are damaged.
@@ -126,7 +134,7 @@ impl Session {
 fn add_time(folder: &RunFolder, time: Duration) -> anyhow::Result<()> {
     if let Some(mut record) = RunRecord::read(folder.path()) {
         record.seconds += time.as_secs_f64();
-        record.share_with(env!("ADAPARAM_COMMIT"));
+        record.note_commit(env!("ADAPARAM_COMMIT"));
         folder.write_json(RECORD, &record)?;
     }
     Ok(())

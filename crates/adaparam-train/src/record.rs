@@ -53,7 +53,7 @@ impl RunRecord {
     }
 
     /// Notes that a program of this commit was at the run too.
-    pub fn share_with(&mut self, commit: &str) {
+    pub fn note_commit(&mut self, commit: &str) {
         if self.commit != commit && !self.other_commits.iter().any(|other| other == commit) {
             self.other_commits.push(commit.to_owned());
         }
@@ -76,7 +76,7 @@ mod tests {
                 .contains("other_commits")
         );
         for commit in ["a", "b", "b", "a"] {
-            record.share_with(commit);
+            record.note_commit(commit);
         }
         assert_eq!(record.other_commits, ["b"]);
         let text = serde_json::to_string(&record).unwrap();

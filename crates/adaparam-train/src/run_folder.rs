@@ -19,6 +19,8 @@ use crate::sweep::{LOCK, MANIFEST};
 const PARTS: &str = "parts";
 /// A file among the parts that says what they are.
 const NOTE: &str = "README";
+const NOTE_TEXT: &str =
+    "Finished parts of a run of adaparam, put together and removed at its end.\n";
 /// Letters of the hash that a part is named by.
 const HASH_LETTERS: usize = 24;
 
@@ -51,10 +53,9 @@ impl RunFolder {
             fs::read_dir(&path).map_err(TrainError::file(&path, "cannot read this folder"))?;
         let ours = is_ours(&path, purpose);
         let is_ours_inside = |entry: io::Result<fs::DirEntry>| {
-            entry.is_ok_and(|entry| match purpose {
-                // Of a process that was killed before it had written anything.
-                Purpose::Training => entry.file_name() == LOCK,
-                Purpose::Experiment => is_ours(&entry.path(), purpose),
+            entry.is_ok_and(|entry| {
+                is_leftover(&entry.path())
+                    || (purpose == Purpose::Experiment && is_ours(&entry.path(), purpose))
             })
         };
         if !ours && !entries.all(is_ours_inside) {
@@ -72,10 +73,7 @@ impl RunFolder {
             .map_err(TrainError::file(&path, "cannot write into this folder"))?;
         if !ours && purpose == Purpose::Experiment {
             // Marks the folder as ours until the record is written.
-            write_whole(
-                &path.join(PARTS).join(NOTE),
-                b"Finished parts of a run of adaparam, put together and removed at its end.\n",
-            )?;
+            write_whole(&path.join(PARTS).join(NOTE), NOTE_TEXT.as_bytes())?;
         }
         Ok(Self { path })
     }
@@ -135,14 +133,18 @@ impl RunFolder {
             }
         }
         self.drop_mark();
+        // Not if there is anything else in it.
+        let _ = fs::remove_dir(self.path.join(PARTS));
     }
 
     /// Removes the mark of a folder whose record is written; finished parts stay.
     pub fn drop_mark(&self) {
         let parts = self.path.join(PARTS);
-        let _ = fs::remove_file(parts.join(NOTE));
-        // Not if there is anything else in it.
-        let _ = fs::remove_dir(parts);
+        if is_marked(&parts) {
+            let _ = fs::remove_file(parts.join(NOTE));
+            // Not if there is anything else in it.
+            let _ = fs::remove_dir(parts);
+        }
     }
 }
 
@@ -168,7 +170,31 @@ fn has_parts(folder: &Path) -> bool {
             .collect::<Vec<_>>()
     });
     let names = names.unwrap_or_default();
-    parts.join(NOTE).exists() || (!names.is_empty() && names.iter().all(|name| is_part(name)))
+    is_marked(&parts) || (!names.is_empty() && names.iter().all(|name| is_part(name)))
+}
+
+/// Whether this is a place for parts of ours, by more than its name.
+fn is_marked(parts: &Path) -> bool {
+    fs::read_to_string(parts.join(NOTE)).is_ok_and(|note| note == NOTE_TEXT)
+}
+
+/// Whether this was left by a process that was killed before it had written anything: a lock, a file without its final
+/// name, or a place for parts with nothing else in it.
+fn is_leftover(path: &Path) -> bool {
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let is_unfinished = |name: &str| name.starts_with(".tmp");
+    match name.as_deref() {
+        Some(LOCK) => true,
+        Some(PARTS) => fs::read_dir(path).is_ok_and(|mut inside| {
+            inside.all(|entry| {
+                entry.is_ok_and(|entry| is_unfinished(&entry.file_name().to_string_lossy()))
+            })
+        }),
+        Some(name) => is_unfinished(name),
+        None => false,
+    }
 }
 
 /// Whether this is the name of a part: a hash.
@@ -189,7 +215,7 @@ fn has_manifest(folder: &Path) -> bool {
 
 /// Writes a file, whole or not at all, and makes its folder if there is none.
 ///
-/// A link is followed; what is neither a file nor a link to one, such as a device, is left alone.
+/// A link to a file is followed; what is neither a file nor a link to one, such as a device, is left alone.
 pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), TrainError> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return Err(TrainError::Folder {
@@ -310,6 +336,7 @@ mod tests {
     fn names_alone_make_no_folder_ours() {
         for (name, content) in [
             ("parts/gear.step", "a cog"),
+            ("parts/README", "how to put the cogs together"),
             ("record.json", "{\"artist\": \"Nina Simone\"}"),
             ("manifest.json", "{\"name\": \"an app\"}"),
         ] {
@@ -325,6 +352,18 @@ mod tests {
             let there = fs::read_to_string(temporary.path().join(name)).unwrap();
             assert_eq!(there, content);
         }
+    }
+
+    #[test]
+    fn what_a_killed_process_has_left_is_no_strangers() {
+        let temporary = tempfile::tempdir().unwrap();
+        fs::create_dir(temporary.path().join(PARTS)).unwrap();
+        fs::write(temporary.path().join("parts/.tmpAbc"), "half").unwrap();
+        fs::write(temporary.path().join(LOCK), "process 7").unwrap();
+        open(temporary.path()).unwrap();
+        let temporary = tempfile::tempdir().unwrap();
+        fs::write(temporary.path().join(LOCK), "process 7").unwrap();
+        RunFolder::open(temporary.path(), Purpose::Training).unwrap();
     }
 
     #[test]

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::Verdict;
 use crate::data_folder::data_folder;
-use crate::say::{remark, written};
+use crate::say::{or_end, remark};
 use crate::training::{report_damaged, threads};
 
 /// Evaluate a trained language model
@@ -107,13 +107,13 @@ impl Eval {
                 });
             }
         })?;
-        written(fault);
+        or_end(fault);
         if self.json {
             let line = json!({
                 "part": piece.name, "text": piece.text.path(), "words": evaluation.words,
                 "loss": evaluation.loss(), "perplexity": evaluation.perplexity(), "unknown": unknown,
             });
-            written(writeln!(out, "{line}"));
+            or_end(writeln!(out, "{line}"));
         } else {
             let summary = format!(
                 "{}: perplexity {:.2}, loss {:.4}, {} words",
@@ -125,10 +125,10 @@ impl Eval {
             if self.tokens {
                 remark!("{summary}");
             } else {
-                written(writeln!(out, "{summary}"));
+                or_end(writeln!(out, "{summary}"));
             }
         }
-        written(out.flush());
+        or_end(out.flush());
         Ok(())
     }
 

@@ -14,7 +14,7 @@ pub(super) fn with_runs(section: Section, collected: &Collected) -> Section {
     let summary = match left {
         0 => format!("The {all} runs behind this section"),
         _ => format!(
-            "The {all} runs behind this section; {left} have not ended and count in no table"
+            "The {all} runs behind this section; {left} have not finished and count in no table"
         ),
     };
     let mut blocks = vec![Block::Table(table(collected))];
@@ -29,7 +29,7 @@ pub(super) fn with_runs(section: Section, collected: &Collected) -> Section {
     section.with(Block::Details { summary, blocks })
 }
 
-/// The commit of the last sitting, and below it those of others.
+/// The commit of a program that was at the run, and below it those of others.
 fn commits(record: &RunRecord) -> Cell {
     let cell = Cell::from(format!("`{}`", short_commit(&record.commit)));
     let others: Vec<String> = record

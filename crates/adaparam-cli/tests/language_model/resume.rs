@@ -264,7 +264,13 @@ fn a_run_is_trained_by_one_process_at_a_time() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    while !tiny.path("run/checkpoints").exists() || tiny.checkpoints("run").is_empty() {
+    let is_saved = || {
+        let there = fs::read_dir(tiny.path("run/checkpoints"));
+        there.is_ok_and(|mut entries| {
+            entries.any(|entry| name(&entry.unwrap().path()).starts_with("step-"))
+        })
+    };
+    while !is_saved() {
         assert!(child.try_wait().unwrap().is_none(), "ended too soon");
         std::thread::sleep(Duration::from_millis(10));
     }

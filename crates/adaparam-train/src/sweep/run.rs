@@ -83,7 +83,9 @@ pub(super) fn run_one(
     let ended = |outcome: RunOutcome| outcome.is_final().then_some(outcome);
     if let Some(outcome) = RunOutcome::read(&run, &spec.hash).and_then(ended) {
         // The process that ended it may have been killed before it had.
-        keep_best_only(&run, &outcome);
+        if let Ok(Some(_lock)) = RunLock::take(&run) {
+            keep_best_only(&run, &outcome);
+        }
         return Ok(RunReport::AlreadyEnded(outcome));
     }
     let Some(_lock) = RunLock::take(&run)? else {
@@ -166,7 +168,7 @@ fn describe(
     let earlier = RunRecord::read(run).filter(|_| checkpoint::has_checkpoints(run));
     if let Some(earlier) = earlier {
         for commit in earlier.other_commits.iter().chain([&earlier.commit]) {
-            record.share_with(commit);
+            record.note_commit(commit);
         }
     }
     record.seeds = vec![spec.seed];

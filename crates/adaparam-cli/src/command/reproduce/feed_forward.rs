@@ -17,7 +17,7 @@ use burn::tensor::Device;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::kept::Kept;
+use super::kept::{Kept, refuse_to_overwrite};
 use super::{PartReport, What};
 use crate::page;
 use crate::progress::Progress;
@@ -33,12 +33,15 @@ pub(super) enum Plan {
 }
 
 impl Plan {
-    /// Refuses a folder that holds a finished experiment with other settings.
+    /// Refuses a folder that holds something else.
     pub(super) fn check_folder(&self, folder: &Path) -> anyhow::Result<()> {
         match self {
-            Self::HeatMaps => Ok(()),
-            Self::Tail(config) => Kept::of(config, folder).map(drop),
-            Self::Image(config, ..) => Kept::of(config, folder).map(drop),
+            Self::HeatMaps => refuse_to_overwrite(folder),
+            Self::Tail(config) => Kept::of(config, None, folder).map(drop),
+            Self::Image(config, data, name) => {
+                let sum = data.checksum().to_string();
+                Kept::of(config, Some((name, &sum)), folder).map(drop)
+            }
         }
     }
 }
@@ -70,20 +73,20 @@ impl Session {
                 })
             }
             Plan::Tail(config) => {
-                let kept = match Kept::of(config, folder.path())? {
+                let kept = match Kept::of(config, None, folder.path())? {
                     Some(kept) => kept,
                     None => self.run_tail(config, folder)?,
                 };
+                folder.drop_parts();
                 Ok(kept.tell())
             }
             Plan::Image(config, data, data_name) => {
                 let sum = data.checksum().to_string();
-                let has_these_images =
-                    |kept: &Kept<_>| kept.record.data.get(*data_name) == Some(&sum);
-                let kept = match Kept::of(config, folder.path())?.filter(has_these_images) {
+                let kept = match Kept::of(config, Some((data_name, &sum)), folder.path())? {
                     Some(kept) => kept,
                     None => self.run_image(config, data, data_name, folder)?,
                 };
+                folder.drop_parts();
                 Ok(kept.tell())
             }
         }
@@ -174,7 +177,9 @@ impl Session {
         let finished = AtomicUsize::new(0);
         let halt = AtomicBool::new(false);
         let outcomes = jobs::run_all(jobs, self.threads, &halt, |job| {
-            if let Some(outcome) = folder.part(job) {
+            // A program of another commit may compute otherwise.
+            let key = (&self.record.commit, job);
+            if let Some(outcome) = folder.part(&key) {
                 progress.advance(steps, || "taken from an interrupted run".to_owned());
                 progress.run_done(
                     finished.fetch_add(1, Ordering::Relaxed) + 1,
@@ -197,7 +202,7 @@ impl Session {
                 !self.must_stop()
             })?;
             progress.advance(steps - done, String::new);
-            folder.keep_part(job, &outcome)?;
+            folder.keep_part(&key, &outcome)?;
             progress.run_done(finished.fetch_add(1, Ordering::Relaxed) + 1, &what);
             Ok(outcome)
         });

@@ -7,6 +7,7 @@ use adaparam_train::image::{self, ImageConfig, ImageOutcome};
 use adaparam_train::record::{RECORD, RunRecord};
 use adaparam_train::result::ExperimentResult;
 use adaparam_train::run_folder::RunFolder;
+use adaparam_train::sweep::Sweep;
 use adaparam_train::tail::{self, TailConfig, TailOutcome};
 use adaparam_train::toml_file;
 use anyhow::bail;
@@ -57,24 +58,30 @@ impl<C: FeedForward> Kept<C> {
         is_whole.then_some(kept)
     }
 
-    /// What a folder holds of the experiment with this configuration.
+    /// What a folder holds of the experiment with this configuration and data.
     ///
     /// # Errors
     ///
-    /// If it holds a finished one of another kind or with other settings, which is not overwritten.
-    pub(super) fn of(config: &C, folder: &Path) -> anyhow::Result<Option<Self>> {
-        match Self::read(folder) {
-            Some(kept) if kept.config == *config => Ok(Some(kept)),
-            None if !holds_an_experiment(folder) => Ok(None),
-            _ => bail!(
-                "{}: holds a finished experiment with other settings: give those of its config.toml, or name another \
-                 folder with --out",
-                folder.display()
-            ),
+    /// If it holds something else that is not to be overwritten.
+    pub(super) fn of(
+        config: &C,
+        data: Option<(&str, &str)>,
+        folder: &Path,
+    ) -> anyhow::Result<Option<Self>> {
+        let is_same = |kept: &Self| {
+            let has = |(name, sum): (&str, &str)| {
+                kept.record.data.get(name).is_some_and(|there| there == sum)
+            };
+            kept.config == *config && data.is_none_or(has)
+        };
+        if let Some(kept) = Self::read(folder).filter(is_same) {
+            return Ok(Some(kept));
         }
+        refuse_to_overwrite(folder)?;
+        Ok(None)
     }
 
-    /// Writes all of it, and drops the parts that it was put together from.
+    /// Writes all of it.
     pub(super) fn write(&self, folder: &RunFolder) -> anyhow::Result<()> {
         let result = self.config.summarise(&self.outcomes);
         let mut metrics = String::new();
@@ -94,7 +101,6 @@ impl<C: FeedForward> Kept<C> {
         folder.write_json("result.json", &result)?;
         folder.write_json(RECORD, &self.record)?;
         folder.write(OUTCOMES, toml::to_string(self)?)?;
-        folder.drop_parts();
         Ok(())
     }
 
@@ -153,10 +159,23 @@ impl FeedForward for ImageConfig {
     }
 }
 
-/// Whether a folder holds a finished experiment of any kind.
-fn holds_an_experiment(folder: &Path) -> bool {
+/// Refuses a folder that holds a finished experiment with feed-forward networks, or a sweep.
+pub(super) fn refuse_to_overwrite(folder: &Path) -> anyhow::Result<()> {
     let found = toml_file::read::<toml::Table>(&folder.join(OUTCOMES));
-    found.is_ok_and(|table| table.contains_key("config") && table.contains_key("outcomes"))
+    if found.is_ok_and(|table| table.contains_key("config") && table.contains_key("outcomes")) {
+        bail!(
+            "{}: holds a finished experiment with other settings: give those of its config.toml, or name another \
+             folder with --out",
+            folder.display()
+        );
+    }
+    if Sweep::is_in(folder) {
+        bail!(
+            "{}: holds a sweep of language models: name another folder with --out",
+            folder.display()
+        );
+    }
+    Ok(())
 }
 
 fn pairs<'a>(models: impl Iterator<Item = &'a str>, seeds: &[u64]) -> Vec<(&'a str, u64)> {

@@ -14,7 +14,6 @@ use anyhow::bail;
 
 use super::PartReport;
 use crate::figure::number;
-use crate::memory::refuse_what_cannot_fit;
 use crate::page;
 use crate::provenance::duration;
 use crate::report::{Cell, Column, Row, Table};
@@ -114,7 +113,6 @@ fn forecast(
             continue;
         };
         let corpus = corpora.of(&run.config.data).expect("every text was read");
-        refuse_what_cannot_fit(&run.config, corpus.vocabulary.len())?;
         let speed = words_per_second(&run.config, corpus, threads, &sweeping.stop)?;
         if sweeping.stop.load(Ordering::Relaxed) || sweeping.is_out_of_time() {
             break;

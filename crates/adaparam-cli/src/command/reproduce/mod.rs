@@ -31,7 +31,7 @@ use crate::device::DeviceKind;
 use crate::experiment_choice::{ScaleChoice, budget};
 use crate::model_choice::{absolute_paths, assignment};
 use crate::page::{self, Page};
-use crate::sweeping::{Sweeping, deadline};
+use crate::sweeping::{Sweeping, check_runs, deadline};
 use crate::{interrupt, provenance};
 
 /// Run the paper's experiments and write a report
@@ -221,6 +221,9 @@ impl Reproduce {
         for (&what, plan) in parts.iter().zip(&plans) {
             match plan {
                 Plan::Sweep(manifest, _) => {
+                    if !Sweep::is_in(&own_folder(what)) {
+                        kept::refuse_to_overwrite(&own_folder(what))?;
+                    }
                     Sweep::plan(own_folder(what), (**manifest).clone())?;
                 }
                 Plan::FeedForward(plan) => plan.check_folder(&own_folder(what))?,
@@ -257,7 +260,12 @@ impl Reproduce {
                 Ok(Some(done)) => finished.push(done),
                 Ok(None) => absent.push(what),
                 // A sweep says so itself.
-                Err(error) if self.report_only || what.experiment().is_some() => return Err(error),
+                Err(error) if self.report_only || what.experiment().is_some() => {
+                    if self.report_only {
+                        folder.drop_mark();
+                    }
+                    return Err(error);
+                }
                 Err(error) => {
                     return Err(error.context(format!(
                         "{}: finished parts are kept in {}; give the same command again to go on",
@@ -394,6 +402,7 @@ impl Reproduce {
                 experiment.heading()
             )
         })?;
+        check_runs(&manifest.runs, &corpora)?;
         Ok(Plan::Sweep(Box::new(manifest), corpora))
     }
 
