@@ -7,6 +7,7 @@
 mod claims;
 mod equal_size;
 mod forecast;
+mod judge;
 mod plan;
 mod rates;
 mod robustness;
