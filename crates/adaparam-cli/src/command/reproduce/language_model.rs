@@ -30,7 +30,7 @@ pub(super) fn run(
     let before = Collected::read(sweep);
     let left: Vec<&RunSpec> = before.missing().map(|run| &run.spec).collect();
     if !left.is_empty() && !sweeping.is_out_of_time() {
-        remark!("{}", forecast(sweep, &left, corpora, sweeping)?);
+        remark!("{}", forecast(&before, &left, corpora, sweeping)?);
         sweeping.run(sweep, &left, corpora)?;
     }
     tell(sweep, record)
@@ -93,12 +93,12 @@ pub(super) fn tell(sweep: &Sweep, record: &RunRecord) -> anyhow::Result<PartRepo
 
 /// Parameters, words, time by measured steps and memory of what is left.
 fn forecast(
-    sweep: &Sweep,
+    before: &Collected,
     left: &[&RunSpec],
     corpora: &Corpora,
     sweeping: &Sweeping,
 ) -> anyhow::Result<String> {
-    let manifest = sweep.manifest();
+    let manifest = &before.manifest;
     let (jobs, threads) = (
         sweeping.jobs(manifest.scale),
         sweeping.threads(manifest.scale),
@@ -106,7 +106,6 @@ fn forecast(
     let mut rows = Vec::new();
     let (mut seconds, mut memory) = (0.0, 0);
     let is_left = |run: &&CollectedRun| left.iter().any(|spec| spec.id == run.spec.id);
-    let begun = Collected::read(sweep);
     for model in manifest.experiment.rows(manifest.scale) {
         let runs = left.iter().filter(|run| run.row == model.key).count();
         let Some(run) = left.iter().find(|run| run.row == model.key) else {
@@ -121,7 +120,7 @@ fn forecast(
         let words = corpus.train.len();
         let each = Forecast::of(&run.config, words, corpus.valid.len(), speed);
         let need = MemoryForecast::of(&run.config, corpus.vocabulary.len());
-        let epochs_ahead = begun.runs_of(model.key).filter(is_left).map(|run| {
+        let epochs_ahead = before.runs_of(model.key).filter(is_left).map(|run| {
             let all = run.spec.config.train.epochs as f64;
             1.0 - (run.progress.epochs.len() as f64 / all).min(1.0)
         });

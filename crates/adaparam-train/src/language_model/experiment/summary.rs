@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Experiment;
 use super::claims::claims;
-use crate::language_model::LanguageModelConfig;
+use crate::language_model::{Finished, LanguageModelConfig};
 use crate::result::{ExperimentResult, Row, Spread};
 use crate::sweep::{Collected, CollectedRun, RunState};
 
@@ -16,20 +16,20 @@ impl Collected {
 
     /// The best validation perplexity of each run of a row that has ended; infinite for those that diverged.
     pub fn valid_perplexities(&self, row: &str) -> Vec<f64> {
-        let score = |run: &CollectedRun| match run.progress.state {
-            RunState::Diverged => Some(f64::INFINITY),
-            _ => Some(run.finished()?.valid_perplexity),
-        };
-        self.runs_of(row).filter_map(score).collect()
+        self.scores(row, |finished| finished.valid_perplexity)
     }
 
     /// The same of test perplexities.
     pub fn test_perplexities(&self, row: &str) -> Vec<f64> {
-        let score = |run: &CollectedRun| match run.progress.state {
+        self.scores(row, |finished| finished.test_perplexity)
+    }
+
+    fn scores(&self, row: &str, score: impl Fn(&Finished) -> f64) -> Vec<f64> {
+        let of_run = |run: &CollectedRun| match run.progress.state {
             RunState::Diverged => Some(f64::INFINITY),
-            _ => Some(run.finished()?.test_perplexity),
+            _ => run.finished().map(&score),
         };
-        self.runs_of(row).filter_map(score).collect()
+        self.runs_of(row).filter_map(of_run).collect()
     }
 
     /// The seconds that all runs have taken.
