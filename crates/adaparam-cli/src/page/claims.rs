@@ -14,7 +14,7 @@ const NOT_TRIED: [(&str, &str); 8] = [
     (
         "Tying the input adaptations of all gates “approximately halves the computation time and speeds up convergence \
          considerably” (section 3)",
-        "timed by `adaparam bench step --set model.tying=untied`; no untied model is trained here",
+        "timed by `adaparam bench step --readable --set model.tying=untied`; no untied model is trained here",
     ),
     (
         "“For the standard LSTM to converge at all, gradient clipping is required and dropout rates must be reduced by \

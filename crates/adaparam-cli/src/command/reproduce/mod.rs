@@ -312,10 +312,9 @@ impl Reproduce {
             }
             Plan::Told => {
                 let told = match what.experiment() {
-                    Some(experiment) => match language_model::existing(experiment, folder)? {
-                        Some(sweep) => Some(language_model::tell(&sweep, &session.record)?),
-                        None => None,
-                    },
+                    Some(experiment) => language_model::existing(experiment, folder)?
+                        .map(|sweep| language_model::tell(&sweep, &session.record))
+                        .transpose()?,
                     None => feed_forward::kept(what, folder),
                 };
                 if told.is_none() && self.what != What::All {
