@@ -1,5 +1,6 @@
 //! Tells the program which commit it is built from, for run records.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
@@ -16,11 +17,29 @@ fn main() {
         },
     );
     println!("cargo::rustc-env=ADAPARAM_COMMIT={commit}");
-    println!("cargo::rerun-if-changed=src");
-    println!("cargo::rerun-if-changed=../adaparam/src");
-    println!("cargo::rerun-if-changed=../adaparam-data/src");
-    println!("cargo::rerun-if-changed=../adaparam-train/src");
+    for source in sources() {
+        println!("cargo::rerun-if-changed={}", source.display());
+    }
     if let Some(folder) = git(&["rev-parse", "--git-dir"]) {
         println!("cargo::rerun-if-changed={folder}/logs/HEAD");
     }
+}
+
+/// The sources of every crate beside this one, as the folder has them: a crate that was forgotten could change and still be
+/// recorded as a clean commit.
+fn sources() -> Vec<PathBuf> {
+    let crates = Path::new("..")
+        .read_dir()
+        .expect("the folder of the crates can be listed");
+    let mut sources: Vec<PathBuf> = crates
+        .map(|entry| {
+            entry
+                .expect("the folder of the crates can be listed")
+                .path()
+        })
+        .flat_map(|folder| [folder.join("src"), folder.join("Cargo.toml")])
+        .filter(|path| path.exists())
+        .collect();
+    sources.sort();
+    sources
 }

@@ -1,10 +1,9 @@
 //! Whether a model can fit into this machine.
 
+use adaparam_report::number;
 use adaparam_train::language_model::LanguageModelConfig;
 use adaparam_train::language_model::experiment::MemoryForecast;
 use anyhow::bail;
-
-use crate::figure::number;
 
 /// Refuses a model whose weights, gradients and moments alone are more than all memory of the machine.
 pub(crate) fn refuse_what_cannot_fit(

@@ -70,16 +70,6 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
-/// `1 h 02 min`, `3 min 20 s` or `4.2 s`.
-pub(crate) fn duration(seconds: f64) -> String {
-    let whole = seconds as u64;
-    match whole {
-        3_600.. => format!("{} h {:02} min", whole / 3_600, whole / 60 % 60),
-        60.. => format!("{} min {:02} s", whole / 60, whole % 60),
-        _ => format!("{seconds:.1} s"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,12 +84,5 @@ mod tests {
         ] {
             assert_eq!(civil(days), date);
         }
-    }
-
-    #[test]
-    fn durations_are_told_in_words() {
-        assert_eq!(duration(4.25), "4.2 s");
-        assert_eq!(duration(200.0), "3 min 20 s");
-        assert_eq!(duration(3_720.0), "1 h 02 min");
     }
 }

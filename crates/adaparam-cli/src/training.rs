@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use adaparam_data::text::Corpus;
+use adaparam_report::number::duration;
 use adaparam_train::TrainError;
 use adaparam_train::language_model::checkpoint::Damaged;
 use adaparam_train::language_model::{Outcome, Snapshot, TrainEvent, on_threads, train};
@@ -18,7 +19,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use crate::command::Verdict;
-use crate::provenance::duration;
 use crate::say::{remark, say};
 
 /// Off a terminal, a line of progress at most this often.

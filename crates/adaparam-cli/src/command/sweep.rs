@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use adaparam_report::{Cell, Column, Row, Table, number};
 use adaparam_train::language_model::experiment::{Experiment, PlanChoices};
 use adaparam_train::sweep::{Collected, RunSpec, RunState, Sweep};
 use clap::{ArgGroup, Args, Subcommand};
@@ -11,10 +12,8 @@ use clap::{ArgGroup, Args, Subcommand};
 use super::Verdict;
 use crate::data_folder::data_folder;
 use crate::experiment_choice::{ExperimentChoice, ScaleChoice, budget};
-use crate::figure::number;
 use crate::interrupt;
 use crate::model_choice::{absolute_paths, assignment};
-use crate::report::{Cell, Column, Row, Table};
 use crate::say::say;
 use crate::sweeping::{Sweeping, deadline, tally};
 

@@ -1,9 +1,9 @@
 //! Every sentence of the paper that makes a measurable claim, in one place.
 
+use adaparam_report::{Block, Claim, Section};
 use adaparam_train::result;
 
 use super::Page;
-use crate::report::{Block, Claim, Section};
 
 /// Claims that no experiment here can judge, with the reason.
 const NOT_TRIED: [(&str, &str); 8] = [

@@ -1,8 +1,8 @@
+use adaparam_report::figure::{Figure, HeatMap, Matrix};
+use adaparam_report::{Block, Plate, Section};
 use adaparam_train::heat_maps::{AdaptedMatrix, SIDE};
 
 use super::{Drawing, Page};
-use crate::figure::{Figure, HeatMap, Matrix};
-use crate::report::{Block, Plate, Section};
 
 /// Figure 1 of the paper, from real layers.
 pub(crate) fn heat_maps(matrices: &[AdaptedMatrix]) -> Page {

@@ -1,9 +1,9 @@
+use adaparam_report::figure::{Axis, Colour, Figure, Line, Lines, Size};
+use adaparam_report::{Block, Cell, Column, Plate, Row, Section, Table, number};
 use adaparam_train::image::{ImageConfig, ImageOutcome, PixelScale};
 use adaparam_train::result::{ExperimentResult, Scale};
 
 use super::{Drawing, Page, claims, count_cell, spread_cell};
-use crate::figure::{Axis, Colour, Figure, Line, Lines, Size, number};
-use crate::report::{Block, Cell, Column, Plate, Row, Section, Table};
 
 /// Heading of the section.
 pub(crate) const IMAGE_HEADING: &str = "Handwritten digits";

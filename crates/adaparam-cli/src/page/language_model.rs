@@ -1,3 +1,6 @@
+use adaparam_report::figure::{Axis, Colour, Figure, Line, Lines, Rule, Size};
+use adaparam_report::number::{self, duration};
+use adaparam_report::{Block, Cell, Column, Plate, Row, Section, Table, Tone};
 use adaparam_train::language_model::TextSource;
 use adaparam_train::language_model::experiment::{Experiment, PAPER_EPOCHS};
 use adaparam_train::result::{ExperimentResult, Row as ResultRow, Scale, Spread};
@@ -5,9 +8,6 @@ use adaparam_train::sweep::{Collected, CollectedRun};
 
 use super::runs::with_runs;
 use super::{Drawing, Page, claims, count_cell, spread_cell};
-use crate::figure::{Axis, Colour, Figure, Line, Lines, Rule, Size, number};
-use crate::provenance::duration;
-use crate::report::{Block, Cell, Column, Plate, Row, Section, Table, Tone};
 
 /// Sections 4.3 to 4.5 of the paper: Tables 2, 3 and 4, and Figure 3.
 pub(crate) fn language_models(collected: &Collected, result: &ExperimentResult) -> Page {

@@ -15,18 +15,16 @@ pub(crate) use language_model::language_models;
 pub(crate) use robustness::robustness;
 pub(crate) use tail::{TAIL_HEADING, tail};
 
+use adaparam_report::number::{self, duration};
+use adaparam_report::{Block, Cell, Section};
 use adaparam_train::record::RunRecord;
 use adaparam_train::result::{Claim, Row};
-
-use crate::figure::number;
-use crate::provenance::duration;
-use crate::report::{self, Block, Cell, Section};
 
 /// A section of the report, the drawings that go into files of their own, and the claims that it judges.
 pub(crate) struct Page {
     pub(crate) section: Section,
     pub(crate) drawings: Vec<Drawing>,
-    pub(crate) claims: Vec<report::Claim>,
+    pub(crate) claims: Vec<adaparam_report::Claim>,
 }
 
 impl Page {
@@ -61,10 +59,10 @@ pub(crate) struct Drawing {
     pub(crate) svg: String,
 }
 
-fn claims(claims: &[Claim]) -> Vec<report::Claim> {
+fn claims(claims: &[Claim]) -> Vec<adaparam_report::Claim> {
     claims
         .iter()
-        .map(|claim| report::Claim::new(&claim.claim, claim.met, &claim.evidence))
+        .map(|claim| adaparam_report::Claim::new(&claim.claim, claim.met, &claim.evidence))
         .collect()
 }
 

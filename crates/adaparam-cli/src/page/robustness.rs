@@ -1,3 +1,8 @@
+use adaparam_report::figure::{
+    Axis, Colour, Distribution, Figure, Histogram, Measure, Panels, Size, Strip, Strips,
+};
+use adaparam_report::number::duration;
+use adaparam_report::{Block, Cell, Column, Plate, Row, Section, Table};
 use adaparam_train::language_model::experiment::{PaperShares, RobustnessNumbers};
 use adaparam_train::result::ExperimentResult;
 use adaparam_train::sweep::Collected;
@@ -5,11 +10,6 @@ use adaparam_train::sweep::Collected;
 use super::language_model::protocol;
 use super::runs::with_runs;
 use super::{Drawing, Page, claims};
-use crate::figure::{
-    Axis, Colour, Distribution, Figure, Histogram, Measure, Panels, Size, Strip, Strips,
-};
-use crate::provenance::duration;
-use crate::report::{Block, Cell, Column, Plate, Row, Section, Table};
 
 const FILE: &str = "figures/robustness.svg";
 

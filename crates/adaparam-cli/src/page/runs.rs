@@ -1,11 +1,11 @@
 //! The runs behind a section, one by one.
 
+use adaparam_report::number::duration;
+use adaparam_report::{Block, Cell, Column, Row, Section, Table};
 use adaparam_train::record::RunRecord;
 use adaparam_train::sweep::{Collected, CollectedRun};
 
 use super::short_commit;
-use crate::provenance::duration;
-use crate::report::{Block, Cell, Column, Row, Section, Table};
 
 /// The section with every run folded away at its end, and with what has not ended.
 pub(super) fn with_runs(section: Section, collected: &Collected) -> Section {

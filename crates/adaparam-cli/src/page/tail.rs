@@ -1,12 +1,11 @@
+use adaparam_report::figure::{
+    Axis, Colour, Distribution, Figure, Histogram, Measure, Overlay, Panels, Points, Scatter, Size,
+};
+use adaparam_report::{Block, Column, Plate, Row, Section, Table, number};
 use adaparam_train::result::ExperimentResult;
 use adaparam_train::tail::{Role, TailConfig, TailOutcome, TailPicture};
 
 use super::{Drawing, Page, claims, count_cell, spread_cell};
-use crate::figure::{
-    Axis, Colour, Distribution, Figure, Histogram, Measure, Overlay, Panels, Points, Scatter, Size,
-    number,
-};
-use crate::report::{Block, Column, Plate, Row, Section, Table};
 
 /// Heading of the section.
 pub(crate) const TAIL_HEADING: &str = "Extreme tail regression";

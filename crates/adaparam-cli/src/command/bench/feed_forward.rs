@@ -4,14 +4,13 @@ use std::time::Instant;
 
 use adaparam_data::draw::{Draws, Purpose};
 use adaparam_data::images::{ImageSet, ImageSplit};
+use adaparam_report::{Cell, Column, Row, Table};
 use adaparam_train::fit::CurvePoint;
 use adaparam_train::image::ImageConfig;
 use adaparam_train::jobs::alone;
 use adaparam_train::tail::TailConfig;
 use burn::tensor::Device;
 use serde::Serialize;
-
-use crate::report::{Cell, Column, Row, Table};
 
 /// The speed of one network.
 #[derive(Debug, Serialize)]

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 
+use adaparam_report::{Cell, Column, Row, Table};
 use adaparam_train::language_model::{
     Activity, Engine, LayerKind, Means, Path, Preset, Speed, baseline, measure, on_threads, preset,
 };
@@ -10,7 +11,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
 use crate::model_choice::with_changes;
-use crate::report::{Cell, Column, Row, Table};
 use crate::say::say;
 
 pub(super) struct LanguageModelBench<'a> {

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use adaparam_data::registry::Dataset;
+use adaparam_report::number::{self, duration};
+use adaparam_report::{Cell, Column, Row, Table};
 use adaparam_train::language_model::experiment::{Experiment, Forecast, MemoryForecast};
 use adaparam_train::record::{RECORD, RunRecord};
 use adaparam_train::run_folder::RunFolder;
@@ -13,10 +15,7 @@ use adaparam_train::sweep::{
 use anyhow::bail;
 
 use super::PartReport;
-use crate::figure::number;
 use crate::page;
-use crate::provenance::duration;
-use crate::report::{Cell, Column, Row, Table};
 use crate::say::remark;
 use crate::sweeping::{Sweeping, tally};
 

@@ -1,5 +1,6 @@
 //! The files that `reproduce` leaves, and what it prints.
 
+use adaparam_report::{Provenance, Report, number};
 use adaparam_train::language_model::experiment::Experiment;
 use adaparam_train::record::{RECORD, RunRecord};
 use adaparam_train::result::{Claim, ExperimentResult, Scale};
@@ -8,8 +9,6 @@ use adaparam_train::run_folder::RunFolder;
 use super::{PartReport, Reproduce, What};
 use crate::command::Verdict;
 use crate::page::{Page, all_claims};
-use crate::provenance;
-use crate::report::{Provenance, Report};
 use crate::say::{remark, say};
 
 impl Reproduce {
@@ -194,7 +193,7 @@ fn told(record: &RunRecord) -> Provenance {
         machine: record.machine.clone(),
         data: record.data.clone().into_iter().collect(),
         started: record.started.clone(),
-        duration: provenance::duration(record.seconds),
+        duration: number::duration(record.seconds),
         more: vec![
             ("Burn".to_owned(), record.burn.clone()),
             ("Device".to_owned(), record.device.clone()),

@@ -1,9 +1,9 @@
 //! Where an axis begins and ends and which of its values are written down.
 
-use super::number;
 use super::scale::{ScaleKind, sound_width};
 use super::style::LABEL_SIZE;
 use super::text::width;
+use crate::number;
 
 /// A labelled place on an axis.
 #[derive(Clone, Debug, PartialEq)]

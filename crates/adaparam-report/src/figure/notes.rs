@@ -1,6 +1,6 @@
 //! Sentences that figures write about themselves.
 
-use super::number::count;
+use crate::number::count;
 
 /// Sentences about values that are missing from a figure.
 pub(super) fn omissions(

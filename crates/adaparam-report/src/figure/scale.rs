@@ -23,12 +23,12 @@ pub enum ScaleKind {
 
 impl ScaleKind {
     /// Whether a value has a place on such an axis.
-    pub fn admits(self, value: f64) -> bool {
+    pub(super) fn admits(self, value: f64) -> bool {
         value.abs() <= LARGEST && (self != Self::Log || value >= 1.0 / LARGEST)
     }
 
     /// The transformed value, which runs linearly along the axis.
-    pub fn forward(self, value: f64) -> f64 {
+    pub(super) fn forward(self, value: f64) -> f64 {
         match self {
             Self::Linear | Self::Whole => value,
             Self::Log => value.ln(),
@@ -37,7 +37,7 @@ impl ScaleKind {
     }
 
     /// The value of a transformed value.
-    pub fn inverse(self, transformed: f64) -> f64 {
+    pub(super) fn inverse(self, transformed: f64) -> f64 {
         match self {
             Self::Linear | Self::Whole => transformed,
             Self::Log => transformed.exp(),

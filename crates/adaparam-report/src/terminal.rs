@@ -1,9 +1,9 @@
 //! The tables and claims of a report as plain text, for the end of a run.
 
-use super::claim::{Claim, Tally};
-use super::document::{Block, Report};
-use super::inline::plain;
-use super::table::{Align, Cell, Table, Tone};
+use crate::claim::{Claim, Tally};
+use crate::document::{Block, Report};
+use crate::inline::plain;
+use crate::table::{Align, Cell, Table, Tone};
 
 const LEAST_WIDTH: usize = 24;
 const GAP: usize = 2;
@@ -38,11 +38,7 @@ fn collect(blocks: &[Block], width: usize, parts: &mut Vec<String>) {
         match block {
             Block::Table(table) => parts.push(table.to_terminal(width)),
             Block::Claims(claims) => parts.push(claims_text(claims, width)),
-            Block::Paragraph(_)
-            | Block::List(_)
-            | Block::Figures(_)
-            | Block::Code(_)
-            | Block::Details { .. } => {}
+            Block::Paragraph(_) | Block::List(_) | Block::Figures(_) | Block::Details { .. } => {}
         }
     }
     parts.retain(|part| !part.is_empty());
@@ -262,7 +258,6 @@ fn pad(text: &str, width: usize, align: Align) -> String {
     let free = width.saturating_sub(length(text));
     let before = match align {
         Align::Left => 0,
-        Align::Centre => free / 2,
         Align::Right => free,
     };
     format!("{}{text}{}", " ".repeat(before), " ".repeat(free - before))
@@ -292,8 +287,8 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Column, Row, Section, sample};
     use super::*;
+    use crate::{Column, Row, Section, sample};
 
     fn table() -> Table {
         Table {
@@ -312,7 +307,7 @@ mod tests {
                 Row::from([
                     "SVA with a long name of its own".into(),
                     "99,710".into(),
-                    Cell::best("97.1"),
+                    sample::best("97.1"),
                 ])
                 .begins_group(),
             ],

@@ -30,8 +30,6 @@ impl Colour {
     pub const BASELINE: Self = Self::Green;
     /// Ground truth.
     pub const TRUTH: Self = Self::Black;
-    /// Results published by others.
-    pub const PUBLISHED: Self = Self::Orange;
 
     /// Every colour, in the order in which unnamed series take them.
     pub const ALL: [Self; 7] = [
@@ -152,8 +150,6 @@ pub enum Stroke {
     Solid,
     /// Long dashes.
     Dashed,
-    /// Dots.
-    Dotted,
 }
 
 impl Stroke {
@@ -161,7 +157,6 @@ impl Stroke {
         match self {
             Self::Solid => "",
             Self::Dashed => " apf-dashed",
-            Self::Dotted => " apf-dotted",
         }
     }
 }

@@ -22,7 +22,7 @@ pub fn short(value: f64) -> String {
 }
 
 /// A fixed number of decimals, thousands separated by commas: `−1,234.50`.
-pub fn fixed(value: f64, decimals: usize) -> String {
+fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return special(value).unwrap_or_default();
     }
@@ -56,8 +56,18 @@ pub fn count(amount: usize, singular: &str) -> String {
     format!("{} {singular}{plural}", grouped(amount as u64))
 }
 
+/// A time: `1 h 02 min`, `3 min 20 s` or `4.2 s`.
+pub fn duration(seconds: f64) -> String {
+    let whole = seconds as u64;
+    match whole {
+        3_600.. => format!("{} h {:02} min", whole / 3_600, whole / 60 % 60),
+        60.. => format!("{} min {:02} s", whole / 60, whole % 60),
+        _ => format!("{seconds:.1} s"),
+    }
+}
+
 /// Labels of evenly spaced ticks: all with the same suffix and the same number of decimals.
-pub(super) fn even_labels(values: &[f64], step: f64) -> Vec<String> {
+pub(crate) fn even_labels(values: &[f64], step: f64) -> Vec<String> {
     let largest = values
         .iter()
         .fold(0.0_f64, |largest, value| largest.max(value.abs()));
@@ -239,5 +249,12 @@ mod tests {
     fn counts_agree_with_their_noun() {
         assert_eq!(count(1, "point"), "1 point");
         assert_eq!(count(12_000, "point"), "12,000 points");
+    }
+
+    #[test]
+    fn durations_are_told_in_words() {
+        assert_eq!(duration(4.25), "4.2 s");
+        assert_eq!(duration(200.0), "3 min 20 s");
+        assert_eq!(duration(3_720.0), "1 h 02 min");
     }
 }

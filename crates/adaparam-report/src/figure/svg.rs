@@ -26,17 +26,17 @@ impl Svg {
     }
 
     /// Its natural size.
-    pub fn size(&self) -> Size {
+    pub(crate) fn size(&self) -> Size {
         self.size
     }
 
     /// What it shows, in a few words.
-    pub fn title(&self) -> &str {
+    pub(crate) fn title(&self) -> &str {
         &self.title
     }
 
     /// What it shows, in a sentence or two, for people who cannot see it.
-    pub fn description(&self) -> &str {
+    pub(super) fn description(&self) -> &str {
         &self.description
     }
 

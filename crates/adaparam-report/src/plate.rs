@@ -8,10 +8,10 @@ const WIDEST_ON_A_PHONE: f64 = 400.0;
 /// A drawing with its caption. A wide drawing carries a narrow version of itself.
 #[derive(Clone, Debug)]
 pub struct Plate {
-    pub(super) drawing: Svg,
-    pub(super) narrow: Option<Svg>,
-    pub(super) caption: String,
-    pub(super) file: Option<String>,
+    pub(crate) drawing: Svg,
+    pub(crate) narrow: Option<Svg>,
+    pub(crate) caption: String,
+    pub(crate) file: Option<String>,
 }
 
 impl Plate {
@@ -40,11 +40,6 @@ impl Plate {
             file: Some(path.into()),
             ..self
         }
-    }
-
-    /// The drawing at its natural size, for a file of its own.
-    pub fn drawing(&self) -> &Svg {
-        &self.drawing
     }
 }
 

@@ -6,8 +6,6 @@ pub enum Align {
     /// Words.
     #[default]
     Left,
-    /// Short marks.
-    Centre,
     /// Numbers.
     Right,
 }
@@ -41,15 +39,6 @@ impl Column {
         }
     }
 
-    /// A column of short marks.
-    pub fn centred(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            align: Align::Centre,
-            ..Self::default()
-        }
-    }
-
     /// The same column with the unit of its numbers.
     #[must_use]
     pub fn unit(self, unit: impl Into<String>) -> Self {
@@ -60,7 +49,7 @@ impl Column {
     }
 
     /// Name and unit on one line.
-    pub(super) fn heading(&self) -> String {
+    pub(crate) fn heading(&self) -> String {
         if self.unit.is_empty() {
             self.name.clone()
         } else {
@@ -93,15 +82,6 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// The best of its kind.
-    pub fn best(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            tone: Tone::Best,
-            ..Self::default()
-        }
-    }
-
     /// A number that is not ours.
     pub fn quoted(text: impl Into<String>) -> Self {
         Self {
@@ -188,7 +168,7 @@ pub struct Table {
 
 impl Table {
     /// The cells of a row, exactly one a column.
-    pub(super) fn cells<'a>(
+    pub(crate) fn cells<'a>(
         &'a self,
         row: &'a Row,
     ) -> impl Iterator<Item = (&'a Column, Option<&'a Cell>)> {

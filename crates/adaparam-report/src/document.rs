@@ -1,9 +1,9 @@
 //! The parts of a report.
 
-use super::claim::{Claim, Tally};
-use super::plate::Plate;
-use super::provenance::Provenance;
-use super::table::Table;
+use crate::claim::{Claim, Tally};
+use crate::plate::Plate;
+use crate::provenance::Provenance;
+use crate::table::Table;
 
 /// Everything there is to say about one or several runs.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ impl Report {
     }
 
     /// One anchor a section; a name that was taken gets a number.
-    pub(super) fn anchors(&self) -> Vec<String> {
+    pub(crate) fn anchors(&self) -> Vec<String> {
         let mut anchors: Vec<String> = Vec::new();
         for section in &self.sections {
             let wanted = slug(if section.anchor.is_empty() {
@@ -105,8 +105,6 @@ pub enum Block {
     Figures(Vec<Plate>),
     /// Claims with their verdicts.
     Claims(Vec<Claim>),
-    /// Text to be read letter by letter, such as a command.
-    Code(String),
     /// Content that is folded away until asked for.
     Details {
         /// What stands on the fold.
@@ -117,7 +115,7 @@ pub enum Block {
 }
 
 /// A name for links: lower-case letters, digits and single hyphens.
-pub(super) fn slug(text: &str) -> String {
+pub(crate) fn slug(text: &str) -> String {
     let mut slug = String::new();
     for character in text.chars() {
         if character.is_ascii_alphanumeric() {
@@ -136,8 +134,8 @@ pub(super) fn slug(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample;
     use super::*;
+    use crate::sample;
 
     #[test]
     fn anchors_are_plain_and_unique() {

@@ -2,15 +2,15 @@
 
 use super::axis::Axis;
 use super::canvas::Coordinate;
+use super::dots;
 use super::frame::{Frame, Layout, Side};
-use super::marker::Marker;
 use super::notes::joined;
-use super::number::{count, short};
 use super::palette::Colour;
 use super::quantile::{quantile, sorted};
 use super::scale::extent;
 use super::svg::Svg;
 use super::{Figure, Size};
+use crate::number::{count, short};
 
 const NAME_LINE: f64 = 24.0;
 
@@ -157,7 +157,7 @@ impl Strips {
             .zip(offsets)
             .map(|(x, offset)| (*x, middle + offset))
             .collect();
-        Marker::Dot.draw(&mut frame.canvas, strip.colour, radius, 0.75, &dots);
+        dots::draw(&mut frame.canvas, strip.colour, radius, 0.75, &dots);
     }
 
     fn describe(&self) -> String {

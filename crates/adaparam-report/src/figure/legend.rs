@@ -1,7 +1,7 @@
 //! The names of the series, in rows above the plot.
 
 use super::canvas::{Canvas, Coordinate};
-use super::marker::Marker;
+use super::dots;
 use super::palette::{Colour, Stroke};
 use super::style::LABEL_SIZE;
 use super::text::width;
@@ -15,7 +15,7 @@ pub(super) const ROW: f64 = 20.0;
 /// What stands before a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Swatch {
-    Marker(Marker),
+    Dot,
     Line(Stroke),
     Box,
 }
@@ -36,7 +36,7 @@ impl Entry {
     fn swatch_width(&self) -> f64 {
         match self.swatch {
             Swatch::Line(_) => SWATCH,
-            Swatch::Marker(_) | Swatch::Box => 10.0,
+            Swatch::Dot | Swatch::Box => 10.0,
         }
     }
 
@@ -50,7 +50,7 @@ impl Entry {
                 Coordinate(x),
                 Coordinate(middle)
             )),
-            Swatch::Marker(marker) => marker.draw(canvas, self.colour, 4.0, 1.0, &[(x + 5.0, middle)]),
+            Swatch::Dot => dots::draw(canvas, self.colour, 4.0, 1.0, &[(x + 5.0, middle)]),
             Swatch::Box => canvas.element(format_args!(
                 "<rect class=\"apf-fill {class}\" fill-opacity=\".75\" x=\"{}\" y=\"{}\" width=\"10\" height=\"10\" rx=\"2\"/>",
                 Coordinate(x),

@@ -25,16 +25,16 @@ pub struct Provenance {
 
 /// A line of the provenance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fact {
-    pub(super) name: String,
-    pub(super) value: String,
+pub(crate) struct Fact {
+    pub(crate) name: String,
+    pub(crate) value: String,
     /// Whether the value is read letter by letter.
-    pub(super) literal: bool,
+    pub(crate) literal: bool,
 }
 
 impl Provenance {
     /// What is known, in reading order.
-    pub(super) fn facts(&self) -> Vec<Fact> {
+    pub(crate) fn facts(&self) -> Vec<Fact> {
         let seeds = self
             .seeds
             .iter()

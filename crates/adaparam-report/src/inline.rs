@@ -2,13 +2,13 @@
 
 /// A stretch of text of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Span<'a> {
+pub(crate) enum Span<'a> {
     Plain(&'a str),
     Code(&'a str),
 }
 
 /// Splits text at its backticks. A backtick without a partner is itself.
-pub(super) fn spans(text: &str) -> Vec<Span<'_>> {
+pub(crate) fn spans(text: &str) -> Vec<Span<'_>> {
     let mut spans = Vec::new();
     let mut rest = text;
     while let Some((before, (code, after))) = rest
@@ -25,7 +25,7 @@ pub(super) fn spans(text: &str) -> Vec<Span<'_>> {
 }
 
 /// The text without the marks of its code.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     spans(text)
         .into_iter()
         .map(|span| match span {

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use super::canvas::{Canvas, Coordinate};
 use super::frame::{draw_notes, draw_title};
 use super::notes::joined;
-use super::number::{count, short};
 use super::palette::{LEVELS, level};
 use super::quantile::quantile;
 use super::style::{LABEL_SIZE, NOTE_SIZE};
 use super::svg::Svg;
 use super::text::{width, wrap};
 use super::{Figure, Size};
+use crate::number::{count, short};
 
 const MARGIN: f64 = 12.0;
 const GAP: f64 = 22.0;

@@ -33,7 +33,7 @@ impl Claim {
         }
     }
 
-    pub(super) const fn verdict(&self) -> Verdict {
+    pub(crate) const fn verdict(&self) -> Verdict {
         match self.met {
             Some(true) => Verdict::Met,
             Some(false) => Verdict::NotMet,
@@ -44,16 +44,16 @@ impl Claim {
 
 /// What became of a claim, in words and marks that do not rely on colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Met,
     NotMet,
     NotRun,
 }
 
 impl Verdict {
-    pub(super) const ALL: [Self; 3] = [Self::Met, Self::NotMet, Self::NotRun];
+    pub(crate) const ALL: [Self; 3] = [Self::Met, Self::NotMet, Self::NotRun];
 
-    pub(super) const fn words(self) -> &'static str {
+    pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Met => "met",
             Self::NotMet => "not met",
@@ -61,7 +61,7 @@ impl Verdict {
         }
     }
 
-    pub(super) const fn mark(self) -> &'static str {
+    pub(crate) const fn mark(self) -> &'static str {
         match self {
             Self::Met => "✓",
             Self::NotMet => "✗",
@@ -69,7 +69,7 @@ impl Verdict {
         }
     }
 
-    pub(super) const fn class(self) -> &'static str {
+    pub(crate) const fn class(self) -> &'static str {
         match self {
             Self::Met => "met",
             Self::NotMet => "missed",
@@ -103,7 +103,7 @@ impl Tally {
         tally
     }
 
-    pub(super) const fn count(&self, verdict: Verdict) -> usize {
+    pub(crate) const fn count(&self, verdict: Verdict) -> usize {
         match verdict {
             Verdict::Met => self.met,
             Verdict::NotMet => self.not_met,
@@ -112,7 +112,7 @@ impl Tally {
     }
 
     /// `3 met, 1 not met`; verdicts that no claim has are left out.
-    pub(super) fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         Verdict::ALL
             .into_iter()
             .filter(|verdict| self.count(*verdict) > 0)

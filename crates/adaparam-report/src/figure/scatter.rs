@@ -1,18 +1,18 @@
-//! Clouds of points, with curves over them.
+//! Clouds of points, with lines over them.
 
 use std::collections::HashSet;
 
 use super::axis::Axis;
 use super::clip::polyline;
+use super::dots;
 use super::frame::{Frame, Layout, Side};
 use super::legend::{Entry, Swatch};
-use super::marker::Marker;
 use super::notes::{joined, omissions};
-use super::number::count;
 use super::palette::{Colour, Stroke};
 use super::scale::{ScaleKind, extent};
 use super::svg::Svg;
 use super::{Figure, Size};
+use crate::number::count;
 
 /// A named cloud of points.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +21,6 @@ pub struct Points {
     pub name: String,
     /// Its colour.
     pub colour: Colour,
-    /// The shape of its points.
-    pub marker: Marker,
     /// Half the width of a point, in pixels.
     pub radius: f64,
     /// From 0, invisible, to 1.
@@ -43,7 +41,6 @@ impl Points {
         Self {
             name: name.into(),
             colour,
-            marker: Marker::Dot,
             radius,
             opacity,
             points,
@@ -51,16 +48,7 @@ impl Points {
     }
 }
 
-/// The course of an overlay.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Curve {
-    /// `y = x`.
-    Identity,
-    /// Straight pieces through these points, in order.
-    Through(Vec<(f64, f64)>),
-}
-
-/// A curve over the points.
+/// The line `y = x` over the points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overlay {
     /// Its name in the legend.
@@ -69,28 +57,15 @@ pub struct Overlay {
     pub colour: Colour,
     /// How it is drawn.
     pub stroke: Stroke,
-    /// Its course.
-    pub curve: Curve,
 }
 
 impl Overlay {
-    /// The line `y = x`, dashed, in the colour of the truth.
+    /// A dashed line in the colour of the truth.
     pub fn identity(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             colour: Colour::TRUTH,
             stroke: Stroke::Dashed,
-            curve: Curve::Identity,
-        }
-    }
-
-    /// A solid curve through `points`.
-    pub fn through(name: impl Into<String>, colour: Colour, points: Vec<(f64, f64)>) -> Self {
-        Self {
-            name: name.into(),
-            colour,
-            stroke: Stroke::Solid,
-            curve: Curve::Through(points),
         }
     }
 }
@@ -110,7 +85,7 @@ pub struct Scatter {
     pub y: Axis,
     /// The clouds, the last on top.
     pub series: Vec<Points>,
-    /// Curves over the clouds.
+    /// Lines over the clouds.
     pub overlays: Vec<Overlay>,
     /// Natural size.
     pub size: Size,
@@ -118,18 +93,9 @@ pub struct Scatter {
 
 impl Scatter {
     fn values(&self, pick: fn(&(f64, f64)) -> f64) -> impl Iterator<Item = f64> {
-        let curves = self
-            .overlays
-            .iter()
-            .filter_map(|overlay| match &overlay.curve {
-                Curve::Through(points) => Some(points),
-                Curve::Identity => None,
-            });
         self.series
             .iter()
-            .map(|series| &series.points)
-            .chain(curves)
-            .flatten()
+            .flat_map(|series| &series.points)
             .map(pick)
     }
 
@@ -137,7 +103,7 @@ impl Scatter {
         let clouds = self.series.iter().map(|series| Entry {
             name: series.name.clone(),
             colour: series.colour,
-            swatch: Swatch::Marker(series.marker),
+            swatch: Swatch::Dot,
         });
         let curves = self.overlays.iter().map(|overlay| Entry {
             name: overlay.name.clone(),
@@ -219,7 +185,7 @@ impl Figure for Scatter {
                     seen.insert(((x * 10.0).round() as i64, (y * 10.0).round() as i64))
                 })
                 .collect();
-            series.marker.draw(
+            dots::draw(
                 &mut frame.canvas,
                 series.colour,
                 series.radius,
@@ -228,17 +194,10 @@ impl Figure for Scatter {
             );
         }
         for overlay in &self.overlays {
-            let points: Vec<(f64, f64)> = match &overlay.curve {
-                Curve::Identity => (0..=200)
-                    .map(|step| frame.x.value_at(f64::from(step) / 200.0))
-                    .map(|x| (x, x))
-                    .collect(),
-                Curve::Through(points) => points.clone(),
-            };
-            let places: Vec<(f64, f64)> = points
-                .into_iter()
-                .filter(|(x, y)| self.x.scale.admits(*x) && self.y.scale.admits(*y))
-                .map(|(x, y)| (frame.x.position(x), frame.y.position(y)))
+            let places: Vec<(f64, f64)> = (0..=200)
+                .map(|step| frame.x.value_at(f64::from(step) / 200.0))
+                .filter(|&both| self.x.scale.admits(both) && self.y.scale.admits(both))
+                .map(|both| (frame.x.position(both), frame.y.position(both)))
                 .collect();
             let class = format!(
                 "apf-line apf-thin {}{}",

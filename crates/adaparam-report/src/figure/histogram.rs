@@ -5,12 +5,12 @@ use super::canvas::Outline;
 use super::frame::{Frame, Layout, Side};
 use super::legend::{Entry, Swatch};
 use super::notes::{joined, omissions};
-use super::number::{count, percent, short};
 use super::palette::Colour;
 use super::quantile::{quantile, sorted};
 use super::scale::ScaleKind;
 use super::svg::Svg;
 use super::{Figure, Size};
+use crate::number::{count, percent, short};
 
 const FEWEST_BINS: usize = 10;
 const MOST_BINS: usize = 60;

@@ -3,16 +3,16 @@
 use super::axis::Axis;
 use super::canvas::Outline;
 use super::clip::{polyline, thinned};
+use super::dots;
 use super::frame::{Frame, Layout, Side};
 use super::legend::{Entry, Swatch};
-use super::marker::Marker;
 use super::notes::{joined, omissions};
-use super::number::count;
 use super::palette::{Colour, Stroke};
 use super::rules::{self, Rule};
 use super::scale::{ScaleKind, extent};
 use super::svg::Svg;
 use super::{Figure, Size};
+use crate::number::count;
 
 /// A named curve.
 #[derive(Clone, Debug, PartialEq)]
@@ -181,7 +181,7 @@ impl Lines {
         for piece in pieces {
             match piece.as_slice() {
                 [place] if frame.area.contains(*place) => {
-                    Marker::Dot.draw(&mut frame.canvas, line.colour, 3.0, 1.0, &[*place]);
+                    dots::draw(&mut frame.canvas, line.colour, 3.0, 1.0, &[*place]);
                 }
                 places => frame.canvas.path(&class, &polyline(places, &frame.area)),
             }
