@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use adaparam_runs::duration::parse_duration;
 use adaparam_train::language_model::experiment::Experiment;
 use adaparam_train::result::Scale;
-use adaparam_train::sweep::parse_duration;
 use clap::ValueEnum;
 
 /// How large language models are.

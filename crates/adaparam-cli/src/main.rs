@@ -22,7 +22,7 @@ mod training;
 
 use std::process::ExitCode;
 
-use adaparam_train::TrainError;
+use adaparam_runs::RunError;
 use clap::Parser;
 
 use crate::say::remark;
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     match Cli::parse().run() {
         Ok(Verdict::Done) => ExitCode::SUCCESS,
         Ok(Verdict::ClaimMissed | Verdict::Diverged | Verdict::RunFailed) => ExitCode::from(1),
-        Err(error) if matches!(error.downcast_ref(), Some(TrainError::Stopped)) => {
+        Err(error) if matches!(error.downcast_ref(), Some(RunError::Stopped)) => {
             remark!("interrupted: {}", told(&error));
             ExitCode::from(130)
         }

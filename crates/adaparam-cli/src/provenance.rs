@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use adaparam_train::record::RunRecord;
+use adaparam_runs::record::RunRecord;
 
 /// A record of this process, for a run on `device`.
 pub(crate) fn record(device: &str, threads: usize) -> RunRecord {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use adaparam_train::TrainError;
+use adaparam_runs::RunError;
 use adaparam_train::language_model::{TrainEvent, cut_columns};
 use adaparam_train::result::Scale;
 use adaparam_train::sweep::{
@@ -122,7 +122,7 @@ impl Sweeping {
             busy: count(|report| *report == RunReport::Busy),
         };
         if self.stop.load(Ordering::Relaxed) && sitting.left > sitting.busy {
-            return Err(anyhow::Error::new(TrainError::Stopped).context(format!(
+            return Err(anyhow::Error::new(RunError::Stopped).context(format!(
                 "{} of {} runs are left, and everything is saved in {}; give the same command again to go on",
                 sitting.left,
                 runs.len(),

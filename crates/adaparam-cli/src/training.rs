@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use adaparam_data::text::Corpus;
 use adaparam_report::number::duration;
+use adaparam_runs::RunError;
+use adaparam_runs::lock::RunLock;
+use adaparam_runs::record::{RECORD, RunRecord};
+use adaparam_runs::run_folder::RunFolder;
 use adaparam_train::TrainError;
 use adaparam_train::language_model::checkpoint::Damaged;
 use adaparam_train::language_model::{Outcome, Snapshot, TrainEvent, on_threads, train};
-use adaparam_train::record::{RECORD, RunRecord};
-use adaparam_train::run_folder::RunFolder;
-use adaparam_train::sweep::RunLock;
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
@@ -56,7 +57,7 @@ pub(crate) fn lock(folder: &RunFolder) -> anyhow::Result<Option<RunLock>> {
             "{}: another process is at this run: wait until it has ended, or name another folder",
             folder.path().display()
         ),
-        Err(TrainError::File { source, .. }) if source.kind() == ErrorKind::Unsupported => {
+        Err(RunError::File { source, .. }) if source.kind() == ErrorKind::Unsupported => {
             remark!(
                 "warning: this file system knows no locks: let no other process train this run"
             );

@@ -1,11 +1,12 @@
 //! The training loop of the feed-forward experiments.
 
+use adaparam_runs::RunError;
+use adaparam_runs::check::check_count;
 use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use crate::TrainError;
 use crate::network::Network;
 use crate::optimiser::OptimiserKind;
 
@@ -25,10 +26,10 @@ pub struct FitSpec {
 
 impl FitSpec {
     /// Checks every number; `place` is the key under which this stands.
-    pub fn check(&self, place: &str) -> Result<(), TrainError> {
+    pub fn check(&self, place: &str) -> Result<(), RunError> {
         if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
             let rule = "must be a number above 0";
-            return Err(TrainError::value(
+            return Err(RunError::value(
                 format!("{place}.learning_rate"),
                 self.learning_rate,
                 rule,
@@ -37,14 +38,6 @@ impl FitSpec {
         check_count(&format!("{place}.batch"), self.batch, 1_000_000)?;
         check_count(&format!("{place}.steps"), self.steps, 1_000_000_000)
     }
-}
-
-pub(crate) fn check_count(key: &str, value: usize, largest: usize) -> Result<(), TrainError> {
-    if (1..=largest).contains(&value) {
-        return Ok(());
-    }
-    let rule = format!("must be from 1 to {largest}");
-    Err(TrainError::value(key, value, rule))
 }
 
 /// A point of a training curve: the mean loss of the steps since the point before.
@@ -73,7 +66,7 @@ pub fn fit(
     spec: &FitSpec,
     mut loss: impl FnMut(&Network, usize) -> Tensor<1>,
     mut watch: impl FnMut(CurvePoint) -> bool,
-) -> Result<Fitted, TrainError> {
+) -> Result<Fitted, RunError> {
     let mut optimiser = spec.optimiser.init();
     let interval = spec.steps.div_ceil(100);
     let mut curve = Vec::new();
@@ -102,7 +95,7 @@ pub fn fit(
             (sum, count) = (0.0, 0.0);
             curve.push(point);
             if !watch(point) {
-                return Err(TrainError::Stopped);
+                return Err(RunError::Stopped);
             }
         }
     }
@@ -111,4 +104,14 @@ pub fn fit(
         curve,
         diverged_at: None,
     })
+}
+
+/// Runs `work` where tensor operations see a pool of a single thread: networks of this size train slower when a step is
+/// split over cores than when each core trains its own.
+pub fn alone<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
+        Ok(pool) => pool.install(work),
+        // A system without another thread to give: operations then share the process' own pool.
+        Err(_) => work(),
+    }
 }

@@ -2,13 +2,14 @@
 
 use adaparam_data::draw::{Draws, Purpose};
 use adaparam_data::images::{ImageSet, ImageSplit, PixelScaler, Scaling};
+use adaparam_runs::RunError;
+use adaparam_runs::check::check_count;
 use burn::module::Module;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
-use crate::TrainError;
-use crate::fit::{CurvePoint, FitSpec, check_count, fit};
+use crate::fit::{CurvePoint, FitSpec, fit};
 use crate::network::{ActivationKind, BiasKind, LayerSpec, Network, NetworkSpec, PolicySpec};
 use crate::optimiser::OptimiserKind;
 use crate::result::{Claim, ExperimentResult, Row, Scale, Spread};
@@ -108,7 +109,7 @@ impl ImageConfig {
     }
 
     /// Checks every value, and names the first that breaks a rule.
-    pub fn check(&self, classes: usize) -> Result<(), TrainError> {
+    pub fn check(&self, classes: usize) -> Result<(), RunError> {
         check_count("seeds", self.seeds.len(), 10_000)?;
         check_count("models", self.models.len(), 1_000)?;
         for (index, model) in self.models.iter().enumerate() {
@@ -302,7 +303,7 @@ impl ImageJob {
         data: &ImageSplit,
         device: &Device,
         watch: impl FnMut(CurvePoint) -> bool,
-    ) -> Result<ImageOutcome, TrainError> {
+    ) -> Result<ImageOutcome, RunError> {
         let tracked = device.clone().autodiff();
         let scaler = self.pixels.scaler(&data.train);
         let network = self
@@ -545,7 +546,7 @@ mod tests {
             config.check(10).unwrap();
             let text = toml::to_string(&config).unwrap();
             assert_eq!(
-                crate::toml_file::parse::<ImageConfig>("t", &text).unwrap(),
+                adaparam_runs::toml_file::parse::<ImageConfig>("t", &text).unwrap(),
                 config
             );
         }
@@ -585,7 +586,7 @@ mod tests {
             outcome.test_accuracy
         );
         assert_eq!(outcome, run(|_| true).unwrap());
-        assert!(matches!(run(|_| false), Err(TrainError::Stopped)));
+        assert!(matches!(run(|_| false), Err(RunError::Stopped)));
     }
 
     #[test]

@@ -6,13 +6,13 @@ use std::sync::{Mutex, PoisonError};
 
 use adaparam::policy::{GluPolicyConfig, LinearPolicyConfig, MlpPolicyConfig};
 use adaparam::{AdaptiveFeedForward, AdaptiveFeedForwardConfig, PolicyConfig};
+use adaparam_runs::RunError;
+use adaparam_runs::check::check_count;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::nn::activation::{Activation, ActivationConfig};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
-
-use crate::TrainError;
 
 /// No layer of these experiments needs more; a larger number is a slip of the keyboard.
 const LARGEST_WIDTH: usize = 65_536;
@@ -190,16 +190,16 @@ impl NetworkSpec {
     }
 
     /// Checks every size; `place` is the key under which this network stands.
-    pub fn check(&self, place: &str, d_output: usize) -> Result<(), TrainError> {
+    pub fn check(&self, place: &str, d_output: usize) -> Result<(), RunError> {
         let Some(last) = self.layers.last() else {
             let rule = "a network has at least one layer";
-            return Err(TrainError::value(format!("{place}.layers"), "[]", rule));
+            return Err(RunError::value(format!("{place}.layers"), "[]", rule));
         };
         for (index, layer) in self.layers.iter().enumerate() {
             layer.check(&format!("{place}.layers[{index}]"))?;
         }
         if last.width() != d_output {
-            return Err(TrainError::value(
+            return Err(RunError::value(
                 format!("{place}.layers[{}].width", self.layers.len() - 1),
                 last.width(),
                 format!("the last layer must give {d_output} numbers"),
@@ -281,7 +281,7 @@ impl LayerSpec {
         }
     }
 
-    fn check(&self, place: &str) -> Result<(), TrainError> {
+    fn check(&self, place: &str) -> Result<(), RunError> {
         check_width(&format!("{place}.width"), self.width())?;
         match self {
             Self::Static { .. } => Ok(()),
@@ -315,7 +315,7 @@ impl PolicySpec {
         }
     }
 
-    fn check(&self, place: &str) -> Result<(), TrainError> {
+    fn check(&self, place: &str) -> Result<(), RunError> {
         let (hidden, latent): (&[usize], Option<usize>) = match self {
             Self::Linear { .. } => (&[], None),
             Self::Glu { hidden, .. } => (hidden, None),
@@ -331,12 +331,8 @@ impl PolicySpec {
     }
 }
 
-fn check_width(key: &str, width: usize) -> Result<(), TrainError> {
-    if (1..=LARGEST_WIDTH).contains(&width) {
-        return Ok(());
-    }
-    let rule = format!("must be from 1 to {LARGEST_WIDTH}");
-    Err(TrainError::value(key, width, rule))
+fn check_width(key: &str, width: usize) -> Result<(), RunError> {
+    check_count(key, width, LARGEST_WIDTH)
 }
 
 impl ActivationKind {

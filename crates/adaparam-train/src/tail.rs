@@ -5,12 +5,13 @@
 
 use adaparam_data::draw::Draws;
 use adaparam_data::tail::{D_INPUT, TailBatch, test_set, training_batch};
+use adaparam_runs::RunError;
+use adaparam_runs::check::check_count;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
-use crate::TrainError;
-use crate::fit::{CurvePoint, FitSpec, check_count, fit};
+use crate::fit::{CurvePoint, FitSpec, fit};
 use crate::network::{ActivationKind, BiasKind, LayerSpec, Network, NetworkSpec, PolicySpec};
 use crate::optimiser::OptimiserKind;
 use crate::result::{Claim, ExperimentResult, Row, Scale, Spread};
@@ -96,13 +97,13 @@ impl TailConfig {
     }
 
     /// Checks every value, and names the first that breaks a rule.
-    pub fn check(&self) -> Result<(), TrainError> {
+    pub fn check(&self) -> Result<(), RunError> {
         check_count("seeds", self.seeds.len(), 10_000)?;
         check_count("test_points", self.test_points, 10_000_000)?;
         self.train.check("train")?;
         if !(self.tail_share > 0.0 && self.tail_share <= 1.0) {
             let rule = "must be above 0 and at most 1";
-            return Err(TrainError::value("tail_share", self.tail_share, rule));
+            return Err(RunError::value("tail_share", self.tail_share, rule));
         }
         check_count("models", self.models.len(), 1_000)?;
         for (index, model) in self.models.iter().enumerate() {
@@ -275,7 +276,7 @@ impl TailJob {
         &self,
         device: &Device,
         watch: impl FnMut(CurvePoint) -> bool,
-    ) -> Result<TailOutcome, TrainError> {
+    ) -> Result<TailOutcome, RunError> {
         let network = self
             .network
             .init(D_INPUT, self.seed, &device.clone().autodiff());
@@ -649,7 +650,7 @@ mod tests {
     #[test]
     fn a_stopped_run_says_so() {
         let outcome = tiny().jobs()[0].run(&Device::flex(), |point| point.step < 10);
-        assert!(matches!(outcome, Err(TrainError::Stopped)));
+        assert!(matches!(outcome, Err(RunError::Stopped)));
     }
 
     #[test]
@@ -666,7 +667,7 @@ mod tests {
         let config = TailConfig::full(3);
         let text = toml::to_string(&config).unwrap();
         assert_eq!(
-            crate::toml_file::parse::<TailConfig>("t", &text).unwrap(),
+            adaparam_runs::toml_file::parse::<TailConfig>("t", &text).unwrap(),
             config
         );
     }

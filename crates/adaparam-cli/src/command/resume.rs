@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use adaparam_runs::run_folder::RunFolder;
 use adaparam_train::language_model::checkpoint;
-use adaparam_train::run_folder::RunFolder;
 use anyhow::bail;
 use burn::tensor::Device;
 use clap::Args;

@@ -17,7 +17,7 @@ pub(crate) use tail::{TAIL_HEADING, tail};
 
 use adaparam_report::number::{self, duration};
 use adaparam_report::{Block, Cell, Section};
-use adaparam_train::record::RunRecord;
+use adaparam_runs::record::RunRecord;
 use adaparam_train::result::{Claim, Row};
 
 /// A section of the report, the drawings that go into files of their own, and the claims that it judges.

@@ -2,7 +2,7 @@
 
 use adaparam_report::number::duration;
 use adaparam_report::{Block, Cell, Column, Row, Section, Table};
-use adaparam_train::record::RunRecord;
+use adaparam_runs::record::RunRecord;
 use adaparam_train::sweep::{Collected, CollectedRun};
 
 use super::short_commit;

@@ -42,7 +42,7 @@ impl Vocabulary {
         vocabulary
     }
 
-    /// Reads what [`Vocabulary::save`] wrote.
+    /// Reads what [`Vocabulary::to_text`] wrote.
     pub fn load(path: &Path) -> Result<Self> {
         let bytes = fs::read(path).map_err(DataError::io(path, "read"))?;
         Self::parse(path, &utf8(path, bytes)?)
@@ -76,11 +76,6 @@ impl Vocabulary {
             return Err(DataError::VocabularyWithoutEos { path: name.into() });
         }
         Ok(vocabulary)
-    }
-
-    /// Writes one word a line.
-    pub fn save(&self, path: &Path) -> Result<()> {
-        fs::write(path, self.to_text()).map_err(DataError::io(path, "write"))
     }
 
     /// The content of the file: one word a line.
@@ -209,7 +204,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vocabulary.txt");
         let vocabulary = Vocabulary::new(&text("Größe naïve 戦場 b a"), 1);
-        vocabulary.save(&path).unwrap();
+        fs::write(&path, vocabulary.to_text()).unwrap();
         let loaded = Vocabulary::load(&path).unwrap();
         assert_eq!(loaded, vocabulary);
         assert_eq!(loaded.checksum(), vocabulary.checksum());

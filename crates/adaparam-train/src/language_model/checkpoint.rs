@@ -5,12 +5,13 @@
 //! under another name, brought to disk and then renamed.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use adaparam_data::checksum::Checksum;
 use adaparam_data::text::Vocabulary;
+use adaparam_runs::RunError;
+use adaparam_runs::whole_file::{UNFINISHED, write_folder};
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +27,6 @@ const STATE: &str = "state.safetensors";
 const VOCABULARY: &str = "vocabulary.txt";
 const HEAD: &str = "checkpoint.json";
 const SUMS: &str = "SHA256SUMS";
-const UNFINISHED: &str = ".unfinished-";
 /// How many of the newest are kept, besides the best.
 const KEPT: usize = 3;
 const FORMAT: u32 = 1;
@@ -66,7 +66,7 @@ pub fn has_checkpoints(run: &Path) -> bool {
 }
 
 /// The checkpoint of `snapshot` in the folder of a run, written unless it is there already.
-pub fn saved(run: &Path, snapshot: &Snapshot) -> Result<PathBuf, TrainError> {
+pub fn saved(run: &Path, snapshot: &Snapshot) -> Result<PathBuf, RunError> {
     let path = run.join(FOLDER).join(snapshot.counters.name());
     if path.exists() {
         return Ok(path);
@@ -75,39 +75,18 @@ pub fn saved(run: &Path, snapshot: &Snapshot) -> Result<PathBuf, TrainError> {
 }
 
 /// Writes a checkpoint into the folder of a run, and removes those that are no longer kept.
-pub fn save(run: &Path, snapshot: &Snapshot) -> Result<PathBuf, TrainError> {
+///
+/// One of this name can only be a damaged one, or one left by a longer run that went on from here: it is replaced.
+pub fn save(run: &Path, snapshot: &Snapshot) -> Result<PathBuf, RunError> {
     let all = run.join(FOLDER);
     let name = snapshot.counters.name();
-    let unfinished = all.join(format!("{UNFINISHED}{name}"));
-    let finished = all.join(&name);
-    fs::create_dir_all(&all).map_err(TrainError::file(&all, "cannot make this folder"))?;
-    let written = write_folder(&unfinished, snapshot).and_then(|()| {
-        // One of this name can only be a damaged one, or one left by a longer run that went on from here.
-        if finished.exists() {
-            fs::remove_dir_all(&finished)
-                .map_err(TrainError::file(&finished, "cannot replace this folder"))?;
-        }
-        fs::rename(&unfinished, &finished).map_err(TrainError::file(
-            &finished,
-            "cannot rename into this folder",
-        ))?;
-        sync_folder(&all)
-    });
-    if written.is_err() {
-        // The first fault is the one to tell.
-        let _ = fs::remove_dir_all(&unfinished);
-    }
-    written?;
+    write_folder(&all, &name, files(snapshot))?;
     remove_old(run, snapshot);
-    Ok(finished)
+    Ok(all.join(name))
 }
 
-fn write_folder(folder: &Path, snapshot: &Snapshot) -> Result<(), TrainError> {
-    if folder.exists() {
-        fs::remove_dir_all(folder)
-            .map_err(TrainError::file(folder, "cannot remove this folder"))?;
-    }
-    fs::create_dir(folder).map_err(TrainError::file(folder, "cannot make this folder"))?;
+/// The files of a checkpoint, their sums the last.
+fn files(snapshot: &Snapshot) -> Vec<(&'static str, Vec<u8>)> {
     let head = Head {
         format: FORMAT,
         counters: snapshot.counters.clone(),
@@ -116,37 +95,19 @@ fn write_folder(folder: &Path, snapshot: &Snapshot) -> Result<(), TrainError> {
     };
     let mut head = serde_json::to_vec_pretty(&head).expect("a head has a JSON form");
     head.push(b'\n');
-    let mut sums = String::new();
-    for (name, content) in [
+    let mut files = vec![
         (WEIGHTS, snapshot.weights().to_bytes()),
         (OPTIMISER, snapshot.moments().to_bytes()),
         (STATE, snapshot.carried().to_bytes()),
         (VOCABULARY, snapshot.vocabulary.to_text().into_bytes()),
         (HEAD, head),
-    ] {
-        let sum = Checksum::of(&content);
-        let _ = writeln!(sums, "{sum}  {name}");
-        write_file(&folder.join(name), &content)?;
+    ];
+    let mut sums = String::new();
+    for (name, content) in &files {
+        let _ = writeln!(sums, "{}  {name}", Checksum::of(content));
     }
-    write_file(&folder.join(SUMS), sums.as_bytes())?;
-    sync_folder(folder)
-}
-
-fn write_file(path: &Path, content: &[u8]) -> Result<(), TrainError> {
-    let fail = || TrainError::file(path, "cannot write this file");
-    let mut file = File::create(path).map_err(fail())?;
-    file.write_all(content).map_err(fail())?;
-    file.sync_all().map_err(fail())
-}
-
-/// A rename lasts once its folder is on disk; other systems than Unix do that by themselves.
-fn sync_folder(folder: &Path) -> Result<(), TrainError> {
-    if cfg!(unix) {
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(TrainError::file(folder, "cannot bring this folder to disk"))?;
-    }
-    Ok(())
+    files.push((SUMS, sums.into_bytes()));
+    files
 }
 
 /// Removes all but the newest and the best, and what an interrupted save has left. What cannot be removed is only in
@@ -211,17 +172,15 @@ pub fn newest(run: &Path, device: &Device) -> Result<Found, TrainError> {
             Err(problem) => damaged.push(Damaged { path, problem }),
         }
     }
-    Err(TrainError::Folder {
-        path: run.to_path_buf(),
-        rule: match damaged.as_slice() {
-            [] => "holds no checkpoint: name the folder of a run of `adaparam train`".to_owned(),
-            [first, ..] => format!(
-                "every checkpoint is damaged; the newest: {}: {}",
-                first.path.display(),
-                first.problem
-            ),
-        },
-    })
+    let rule = match damaged.as_slice() {
+        [] => "holds no checkpoint: name the folder of a run of `adaparam train`".to_owned(),
+        [first, ..] => format!(
+            "every checkpoint is damaged; the newest: {}: {}",
+            first.path.display(),
+            first.problem
+        ),
+    };
+    Err(RunError::folder(run, rule).into())
 }
 
 /// The best checkpoint of a run; the newest while no epoch is finished, or if the best is damaged.
@@ -247,9 +206,9 @@ pub fn is_checkpoint(folder: &Path) -> bool {
 
 /// The checkpoint in a folder, if it is not damaged.
 pub fn open(folder: &Path, device: &Device) -> Result<Snapshot, TrainError> {
-    verify(folder).map_err(|problem| TrainError::Folder {
-        path: folder.to_path_buf(),
-        rule: format!("the checkpoint is damaged: {problem}; name another one"),
+    verify(folder).map_err(|problem| {
+        let rule = format!("the checkpoint is damaged: {problem}; name another one");
+        RunError::folder(folder, rule)
     })?;
     load(folder, device)
 }
@@ -270,11 +229,10 @@ fn verify(folder: &Path) -> Result<(), String> {
 /// Reads a checkpoint, whose sums are right.
 fn load(folder: &Path, device: &Device) -> Result<Snapshot, TrainError> {
     let at = |name: &str| folder.join(name);
-    let read = |name: &str| {
-        fs::read(at(name)).map_err(TrainError::file(at(name), "cannot read this file"))
-    };
+    let read =
+        |name: &str| fs::read(at(name)).map_err(RunError::file(at(name), "cannot read this file"));
     let tensors = |name: &str| TensorFile::parse(&at(name), &read(name)?);
-    let head: Head = serde_json::from_slice(&read(HEAD)?).map_err(|error| TrainError::Config {
+    let head: Head = serde_json::from_slice(&read(HEAD)?).map_err(|error| RunError::Config {
         place: at(HEAD).display().to_string(),
         message: error.to_string(),
     })?;

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use adaparam::recurrent::{InputTying, LstmAdaptation, PolicyLayout, PolicyModel, Summary};
 use adaparam_data::text::WindowLengths;
+use adaparam_runs::check::check_count;
+use adaparam_runs::{RunError, toml_file};
 use serde::{Deserialize, Serialize};
 
 use super::keys::KEYS;
-use crate::fit::check_count;
-use crate::{TrainError, toml_file};
 
 /// No layer of these models needs more; a larger number is a slip of the keyboard.
 const LARGEST_SIZE: usize = 65_536;
@@ -223,7 +223,7 @@ impl Default for TrainSpec {
 impl LanguageModelConfig {
     /// The same configuration with one key changed; `key` is its path, such as `train.epochs`, and `value` is TOML,
     /// where a string may lack its quotes.
-    pub fn with(&self, key: &str, value: &str) -> Result<Self, TrainError> {
+    pub fn with(&self, key: &str, value: &str) -> Result<Self, RunError> {
         let Some((section, name)) = key
             .split_once('.')
             .filter(|_| KEYS.iter().any(|known| known.path == key))
@@ -236,7 +236,7 @@ impl LanguageModelConfig {
             let rule = format!(
                 "there is no such key; did you mean `{nearest}`? `adaparam show --keys` lists all"
             );
-            return Err(TrainError::value(key, value, rule));
+            return Err(RunError::value(key, value, rule));
         };
         let mut sections = toml::Table::try_from(self).expect("a configuration is a TOML table");
         let parsed = toml::from_str::<toml::Table>(&format!("value = {value}"))
@@ -251,13 +251,13 @@ impl LanguageModelConfig {
         }
         let text = toml::to_string(&sections).expect("a TOML table can be written");
         toml_file::parse("", &text).map_err(|error| match error {
-            TrainError::Config { message, .. } => TrainError::value(key, value, message),
+            RunError::Config { message, .. } => RunError::value(key, value, message),
             other => other,
         })
     }
 
     /// Checks every value.
-    pub fn check(&self) -> Result<(), TrainError> {
+    pub fn check(&self) -> Result<(), RunError> {
         self.data.check()?;
         self.model.check()?;
         self.train.check()
@@ -265,7 +265,7 @@ impl LanguageModelConfig {
 }
 
 impl DataSpec {
-    fn check(&self) -> Result<(), TrainError> {
+    fn check(&self) -> Result<(), RunError> {
         check_count("data.min_count", self.min_count, 1_000_000)?;
         let files = [
             ("data.train", self.train.as_ref()),
@@ -275,7 +275,7 @@ impl DataSpec {
         if self.set == TextSource::Files {
             if self.train.is_none() {
                 let rule = "a training text must be named, as data.train or with --text";
-                return Err(TrainError::value("data.set", "files", rule));
+                return Err(RunError::value("data.set", "files", rule));
             }
             if self.valid.is_some() != self.test.is_some() {
                 let (given, missing) = match &self.valid {
@@ -284,14 +284,14 @@ impl DataSpec {
                 };
                 let rule =
                     format!("{missing} must be named too, or neither, to cut one file in three");
-                return Err(TrainError::value(given.0, shown(given.1), rule));
+                return Err(RunError::value(given.0, shown(given.1), rule));
             }
             return Ok(());
         }
         match files.into_iter().find(|(_, path)| path.is_some()) {
             Some((key, path)) => {
                 let rule = "is read only with data.set = \"files\"";
-                Err(TrainError::value(key, shown(path), rule))
+                Err(RunError::value(key, shown(path), rule))
             }
             None => Ok(()),
         }
@@ -303,7 +303,7 @@ fn shown(path: Option<&PathBuf>) -> String {
 }
 
 impl ModelSpec {
-    fn check(&self) -> Result<(), TrainError> {
+    fn check(&self) -> Result<(), RunError> {
         check_count("model.embedding", self.embedding, LARGEST_SIZE)?;
         check_count("model.hidden", self.hidden, LARGEST_SIZE)?;
         check_count("model.latent", self.latent, LARGEST_SIZE)?;
@@ -312,7 +312,7 @@ impl ModelSpec {
 }
 
 impl TrainSpec {
-    fn check(&self) -> Result<(), TrainError> {
+    fn check(&self) -> Result<(), RunError> {
         for (key, value) in [
             ("train.epochs", self.epochs as usize),
             ("train.batch", self.batch),
@@ -362,7 +362,7 @@ impl TrainSpec {
         }
         if !self.cut_after.is_sorted_by(|a, b| a < b) {
             let value = format!("{:?}", self.cut_after);
-            return Err(TrainError::value(
+            return Err(RunError::value(
                 "train.cut_after",
                 value,
                 "must be ascending",
@@ -389,11 +389,11 @@ impl TrainSpec {
     }
 }
 
-fn check_that(holds: bool, key: &str, value: f64, rule: &str) -> Result<(), TrainError> {
+fn check_that(holds: bool, key: &str, value: f64, rule: &str) -> Result<(), RunError> {
     if holds {
         return Ok(());
     }
-    Err(TrainError::value(key, value, rule))
+    Err(RunError::value(key, value, rule))
 }
 
 #[cfg(test)]

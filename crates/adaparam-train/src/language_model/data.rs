@@ -4,6 +4,7 @@ use std::path::Path;
 
 use adaparam_data::registry::Dataset;
 use adaparam_data::text::{Corpus, Text, TextSplit, moby_dick};
+use adaparam_runs::RunError;
 
 use super::config::{DataSpec, TextSource};
 use crate::TrainError;
@@ -50,7 +51,7 @@ impl DataSpec {
             }
             (TextSource::Files, None, ..) => {
                 let rule = "a training text must be named, as data.train or with --text";
-                return Err(TrainError::value("data.set", "files", rule));
+                return Err(RunError::value("data.set", "files", rule).into());
             }
             (TextSource::Ptb, ..) => read_set(Dataset::Ptb, data_folder)?,
             (TextSource::WikiText2, ..) => read_set(Dataset::WikiText2, data_folder)?,

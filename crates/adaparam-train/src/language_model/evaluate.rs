@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use adaparam_data::text::{Columns, Window};
 use adaparam_kernels::Engine;
+use adaparam_runs::RunError;
 
 use super::compute::Reader;
 use super::model::LanguageModel;
-use crate::TrainError;
 
 /// How well a model predicts a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,7 +37,7 @@ impl Evaluation {
 ///
 /// # Errors
 ///
-/// [`TrainError::Stopped`] once `stop` is set.
+/// [`RunError::Stopped`] once `stop` is set.
 pub fn evaluate(
     engine: &Engine,
     model: &LanguageModel,
@@ -45,12 +45,12 @@ pub fn evaluate(
     window: usize,
     stop: &AtomicBool,
     mut see: impl FnMut(&Window<'_>, &[f32]),
-) -> Result<Evaluation, TrainError> {
+) -> Result<Evaluation, RunError> {
     let mut reader = Reader::new(engine, model, columns.batch());
     let mut total = 0.0;
     for window in columns.windows(window) {
         if stop.load(Ordering::Relaxed) {
-            return Err(TrainError::Stopped);
+            return Err(RunError::Stopped);
         }
         let losses = reader.losses(&window);
         total += sum(losses);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
+use adaparam_runs::RunError;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
@@ -55,7 +56,7 @@ impl TensorFile {
 
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, TrainError> {
-        let bytes = fs::read(path).map_err(TrainError::file(path, "cannot read this file"))?;
+        let bytes = fs::read(path).map_err(RunError::file(path, "cannot read this file"))?;
         Self::parse(path, &bytes)
     }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use adaparam_data::draw::Draws;
 use adaparam_data::text::{Columns, Corpus};
 use adaparam_kernels::Engine;
+use adaparam_runs::RunError;
 use burn::module::Module;
 use serde::Serialize;
 use serde_json::json;
@@ -99,7 +100,7 @@ pub struct Finished {
 /// # Errors
 ///
 /// If a text is too short for its number of columns.
-pub fn cut_columns(spec: &TrainSpec, corpus: &Corpus) -> Result<[Columns; 3], TrainError> {
+pub fn cut_columns(spec: &TrainSpec, corpus: &Corpus) -> Result<[Columns; 3], RunError> {
     let cut = |key: &str, ids: &[u32], batch: usize| {
         Columns::new(ids, batch).map_err(|_| {
             let (words, most) = (ids.len(), ids.len() / 2);
@@ -107,7 +108,7 @@ pub fn cut_columns(spec: &TrainSpec, corpus: &Corpus) -> Result<[Columns; 3], Tr
                 "must be from 1 to {most}, two of the text's {words} words to a column: choose a smaller batch or a \
                  longer text"
             );
-            TrainError::value(key, batch, rule)
+            RunError::value(key, batch, rule)
         })
     };
     Ok([
@@ -219,7 +220,7 @@ pub fn train(
         let model = &snapshot.model;
         let evaluation = match evaluate(engine, model, &valid_columns, spec.window, stop, |_, _| ())
         {
-            Err(TrainError::Stopped) => {
+            Err(RunError::Stopped) => {
                 return Ok(Outcome::Stopped(save(run, snapshot, &log, watch)?));
             }
             other => other?,
@@ -266,7 +267,7 @@ pub fn train(
     let best = checkpoint::best(run, &device)?;
     let model = &best.snapshot.model;
     let test = match evaluate(engine, model, &test_columns, spec.window, stop, |_, _| ()) {
-        Err(TrainError::Stopped) => return Ok(Outcome::Stopped(last_good)),
+        Err(RunError::Stopped) => return Ok(Outcome::Stopped(last_good)),
         other => other?,
     };
     if !test.perplexity().is_finite() {
@@ -302,7 +303,7 @@ fn save(
     snapshot: &Snapshot,
     log: &Log,
     watch: &mut (dyn FnMut(TrainEvent) + Send),
-) -> Result<PathBuf, TrainError> {
+) -> Result<PathBuf, RunError> {
     // A checkpoint states the length of the log, so the log must reach the disk before it.
     log.sync()?;
     let path = checkpoint::save(run, snapshot)?;
@@ -326,9 +327,9 @@ struct Log {
 
 impl Log {
     /// Opens the log to go on after its first `bytes` bytes; what follows them was written after the checkpoint.
-    fn open(run: &Path, bytes: u64) -> Result<Self, TrainError> {
+    fn open(run: &Path, bytes: u64) -> Result<Self, RunError> {
         let path = run.join(LOG);
-        let fail = || TrainError::file(&path, "cannot open this file");
+        let fail = || RunError::file(&path, "cannot open this file");
         let file = OpenOptions::new()
             .create(true)
             .append(true)
@@ -336,31 +337,28 @@ impl Log {
             .map_err(fail())?;
         let length = file.metadata().map_err(fail())?.len();
         if length < bytes {
-            return Err(TrainError::Folder {
-                path,
-                rule: format!(
-                    "has {length} bytes, but had {bytes} when the checkpoint was written: bring the file back"
-                ),
-            });
+            let rule = format!(
+                "has {length} bytes, but had {bytes} when the checkpoint was written: bring the file back"
+            );
+            return Err(RunError::folder(path, rule));
         }
         file.set_len(bytes).map_err(fail())?;
         Ok(Self { path, file, bytes })
     }
 
     /// Appends a line; gives the length of the whole.
-    fn write(&mut self, line: &serde_json::Value) -> Result<u64, TrainError> {
+    fn write(&mut self, line: &serde_json::Value) -> Result<u64, RunError> {
         let line = format!("{line}\n");
         self.file
             .write_all(line.as_bytes())
-            .map_err(TrainError::file(&self.path, "cannot write this file"))?;
+            .map_err(RunError::file(&self.path, "cannot write this file"))?;
         self.bytes += line.len() as u64;
         Ok(self.bytes)
     }
 
-    fn sync(&self) -> Result<(), TrainError> {
-        self.file.sync_data().map_err(TrainError::file(
-            &self.path,
-            "cannot bring this file to disk",
-        ))
+    fn sync(&self) -> Result<(), RunError> {
+        self.file
+            .sync_data()
+            .map_err(RunError::file(&self.path, "cannot bring this file to disk"))
     }
 }

@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use adaparam_runs::RunError;
+use adaparam_runs::record::RunRecord;
+use adaparam_runs::whole_file::make_whole;
 use rusqlite::{Connection, params};
 
 use super::folder::Sweep;
 use super::manifest::{Manifest, RunSpec};
 use super::outcome::Ending;
 use super::progress::{EpochScore, Progress, RunState};
-use crate::TrainError;
 use crate::language_model::Finished;
-use crate::record::RunRecord;
 
 /// The name of the file.
 pub const RESULTS: &str = "results.sqlite";
@@ -119,23 +120,17 @@ impl Collected {
     }
 
     /// Writes the `SQLite` file into a folder, whole or not at all.
-    pub fn write(&self, folder: &Path) -> Result<PathBuf, TrainError> {
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, RunError> {
         let path = folder.join(RESULTS);
-        let place = || path.display().to_string();
-        let fault = |error: rusqlite::Error| TrainError::Config {
-            place: place(),
+        let fault = |error: rusqlite::Error| RunError::Config {
+            place: path.display().to_string(),
             message: format!("cannot write this database: {error}"),
         };
-        let temporary = tempfile::Builder::new()
-            .prefix(".unfinished-")
-            .tempdir_in(folder)
-            .map_err(TrainError::file(folder, "cannot write into this folder"))?;
-        let unfinished = temporary.path().join(RESULTS);
-        let mut database = Connection::open(&unfinished).map_err(fault)?;
-        self.fill(&mut database).map_err(fault)?;
-        database.close().map_err(|(_, error)| fault(error))?;
-        std::fs::rename(&unfinished, &path)
-            .map_err(TrainError::file(&path, "cannot rename into this file"))?;
+        make_whole(folder, RESULTS, |unfinished| {
+            let mut database = Connection::open(unfinished).map_err(fault)?;
+            self.fill(&mut database).map_err(fault)?;
+            database.close().map_err(|(_, error)| fault(error))
+        })?;
         Ok(path)
     }
 

@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::manifest::{MANIFEST, Manifest, RunSpec};
-use crate::TrainError;
-use crate::run_folder::{Purpose, is_ours, write_whole};
+use adaparam_runs::RunError;
+use adaparam_runs::run_folder::{MANIFEST, Purpose, is_ours};
+use adaparam_runs::whole_file::write_whole;
+
+use super::manifest::{Manifest, RunSpec};
 
 const RUNS: &str = "runs";
 
@@ -18,17 +20,15 @@ pub struct Sweep {
 
 impl Sweep {
     /// Opens the sweep in a folder.
-    pub fn open(path: impl Into<PathBuf>) -> Result<Self, TrainError> {
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, RunError> {
         let path = path.into();
         let file = path.join(MANIFEST);
         if !file.exists() {
-            return Err(TrainError::Folder {
-                path,
-                rule: "holds no sweep: make one with `adaparam sweep plan`".to_owned(),
-            });
+            let rule = "holds no sweep: make one with `adaparam sweep plan`";
+            return Err(RunError::folder(path, rule));
         }
         let text =
-            fs::read_to_string(&file).map_err(TrainError::file(&file, "cannot read this file"))?;
+            fs::read_to_string(&file).map_err(RunError::file(&file, "cannot read this file"))?;
         let manifest = Manifest::parse(&file.display().to_string(), &text)?;
         Ok(Self { path, manifest })
     }
@@ -39,31 +39,28 @@ impl Sweep {
     }
 
     /// Writes the manifest into a folder that is new, empty or a report's; one that is there already must be the same.
-    pub fn plan(path: impl Into<PathBuf>, manifest: Manifest) -> Result<Self, TrainError> {
+    pub fn plan(path: impl Into<PathBuf>, manifest: Manifest) -> Result<Self, RunError> {
         let path = path.into();
         if Self::is_in(&path) {
             let there = Self::open(&path)?;
             return match there.manifest.difference(&manifest) {
                 None => Ok(there),
-                Some(difference) => Err(TrainError::Folder {
-                    path: path.join(MANIFEST),
-                    rule: format!(
+                Some(difference) => Err(RunError::folder(
+                    path.join(MANIFEST),
+                    format!(
                         "is frozen, and {difference}: give the settings that it was planned with, or name another \
                          folder with --out"
                     ),
-                }),
+                )),
             };
         }
-        fs::create_dir_all(&path).map_err(TrainError::file(&path, "cannot make this folder"))?;
+        fs::create_dir_all(&path).map_err(RunError::file(&path, "cannot make this folder"))?;
         let mut entries =
-            fs::read_dir(&path).map_err(TrainError::file(&path, "cannot read this folder"))?;
+            fs::read_dir(&path).map_err(RunError::file(&path, "cannot read this folder"))?;
         // A report may have been there before.
         if entries.next().is_some() && !is_ours(&path, Purpose::Experiment) {
-            return Err(TrainError::Folder {
-                path,
-                rule: "holds files that no run of adaparam has left: name a new or empty folder with --out"
-                    .to_owned(),
-            });
+            let rule = "holds files that no run of adaparam has left: name a new or empty folder with --out";
+            return Err(RunError::folder(path, rule));
         }
         write_whole(&path.join(MANIFEST), manifest.to_text().as_bytes())?;
         Ok(Self { path, manifest })
@@ -80,11 +77,11 @@ impl Sweep {
     }
 
     /// The run of this number, counted from 0.
-    pub fn run(&self, index: usize) -> Result<&RunSpec, TrainError> {
+    pub fn run(&self, index: usize) -> Result<&RunSpec, RunError> {
         let runs = &self.manifest.runs;
         runs.get(index).ok_or_else(|| {
             let rule = format!("must be from 0 to {}", runs.len() - 1);
-            TrainError::value("index", index, rule)
+            RunError::value("index", index, rule)
         })
     }
 

@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 
 use adaparam_data::checksum::Checksum;
+use adaparam_runs::RunError;
 use serde::{Deserialize, Serialize};
 
-use crate::TrainError;
 use crate::language_model::LanguageModelConfig;
 use crate::language_model::experiment::Experiment;
 use crate::result::Scale;
 
-/// The file that a sweep is.
-pub const MANIFEST: &str = "manifest.json";
 const FORMAT: u32 = 1;
 
 /// A list of runs.
@@ -86,8 +84,8 @@ impl Manifest {
     }
 
     /// Reads a manifest; `name` says where it comes from.
-    pub fn parse(name: &str, text: &str) -> Result<Self, TrainError> {
-        let fault = |message: String| TrainError::Config {
+    pub fn parse(name: &str, text: &str) -> Result<Self, RunError> {
+        let fault = |message: String| RunError::Config {
             place: name.to_owned(),
             message,
         };

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use adaparam_data::text::Corpus;
+use adaparam_runs::RunError;
 
 use super::training::train_in;
 use crate::TrainError;
@@ -20,7 +21,7 @@ pub fn words_per_second(
     threads: usize,
     stop: &AtomicBool,
 ) -> Result<Option<f64>, TrainError> {
-    let folder = tempfile::tempdir().map_err(TrainError::file(
+    let folder = tempfile::tempdir().map_err(RunError::file(
         std::env::temp_dir(),
         "cannot make a folder in",
     ))?;

@@ -6,9 +6,7 @@
 //! process.
 
 mod collect;
-mod duration;
 mod folder;
-mod lock;
 mod manifest;
 mod measure;
 mod outcome;
@@ -19,10 +17,8 @@ mod training;
 mod unigram;
 
 pub use collect::{Collected, CollectedRun, RESULTS};
-pub use duration::{ParseDurationError, parse_duration};
 pub use folder::Sweep;
-pub use lock::{LOCK, RunLock};
-pub use manifest::{MANIFEST, Manifest, RunSpec};
+pub use manifest::{Manifest, RunSpec};
 pub use measure::words_per_second;
 pub use outcome::{Ending, RunOutcome};
 pub use pool::{Means, SweepEvent, run_many};

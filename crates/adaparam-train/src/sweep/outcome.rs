@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use adaparam_runs::RunError;
+use adaparam_runs::whole_file::write_json;
 use serde::{Deserialize, Serialize};
 
-use crate::TrainError;
 use crate::language_model::Finished;
-use crate::run_folder::write_whole;
 
 const OUTCOME: &str = "outcome.json";
 const TIME: &str = "time.json";
@@ -56,7 +56,7 @@ impl RunOutcome {
         (outcome.hash == hash).then_some(outcome)
     }
 
-    pub(super) fn write(&self, run: &Path) -> Result<(), TrainError> {
+    pub(super) fn write(&self, run: &Path) -> Result<(), RunError> {
         write_json(&run.join(OUTCOME), self)
     }
 
@@ -72,12 +72,6 @@ pub(super) fn seconds_so_far(run: &Path) -> f64 {
     serde_json::from_str(&text).unwrap_or(0.0)
 }
 
-pub(super) fn keep_seconds(run: &Path, seconds: f64) -> Result<(), TrainError> {
+pub(super) fn keep_seconds(run: &Path, seconds: f64) -> Result<(), RunError> {
     write_json(&run.join(TIME), &seconds)
-}
-
-pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), TrainError> {
-    let mut text = serde_json::to_string_pretty(value).expect("a value with a JSON form");
-    text.push('\n');
-    write_whole(path, text.as_bytes())
 }

@@ -1,15 +1,17 @@
 //! Several runs at a time in one process.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use adaparam_runs::RunError;
+use adaparam_runs::jobs::run_all;
+use adaparam_runs::record::RunRecord;
 
 use super::folder::Sweep;
 use super::manifest::RunSpec;
 use super::run::{Corpora, RunReport, run_one};
-use crate::TrainError;
 use crate::language_model::TrainEvent;
-use crate::record::RunRecord;
 
 /// How often the clock and the user are asked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -51,59 +53,32 @@ pub fn run_many(
     means: &Means,
     stop: &AtomicBool,
     watch: &(dyn Fn(SweepEvent<'_>) + Sync),
-) -> Result<Vec<Option<RunReport>>, TrainError> {
-    let halt = AtomicBool::new(false);
-    let next = AtomicUsize::new(0);
-    let reports = Mutex::new(vec![None; runs.len()]);
-    let failure = Mutex::new(None);
-
-    let take_runs = || {
-        while !halt.load(Ordering::Relaxed) {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&spec) = runs.get(index) else { break };
-            let corpus = corpora.of(&spec.config.data).expect("every text was read");
-            let report = run_one(
-                sweep,
-                spec,
-                corpus,
-                means.threads,
-                &means.record,
-                &halt,
-                &mut |event| watch(SweepEvent::Training(spec, event)),
-            );
-            match report {
-                Ok(report) => {
-                    watch(SweepEvent::Left(spec, &report));
-                    lock(&reports)[index] = Some(report);
-                }
-                Err(error) => {
-                    halt.store(true, Ordering::Relaxed);
-                    lock(&failure).get_or_insert(error);
-                }
-            }
-        }
-    };
+) -> Result<Vec<Option<RunReport>>, RunError> {
     let is_time = || means.deadline.is_some_and(|end| Instant::now() >= end);
     let must_stop = || stop.load(Ordering::Relaxed) || is_time();
-    halt.store(must_stop(), Ordering::Relaxed);
+    let halt = AtomicBool::new(must_stop());
+    let run = |spec: &&RunSpec| {
+        let corpus = corpora.of(&spec.config.data).expect("every text was read");
+        let report = run_one(
+            sweep,
+            spec,
+            corpus,
+            means.threads,
+            &means.record,
+            &halt,
+            &mut |event| watch(SweepEvent::Training(spec, event)),
+        )?;
+        watch(SweepEvent::Left(spec, &report));
+        Ok(report)
+    };
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..means.jobs.max(1))
-            .map(|_| scope.spawn(take_runs))
-            .collect();
-        while workers.iter().any(|worker| !worker.is_finished()) {
+        let queue = scope.spawn(|| run_all(runs, means.jobs, &halt, run));
+        while !queue.is_finished() {
             if must_stop() {
                 halt.store(true, Ordering::Relaxed);
             }
             std::thread::sleep(LOOK_EVERY);
         }
-    });
-
-    match lock(&failure).take() {
-        Some(error) => Err(error),
-        None => Ok(reports.into_inner().unwrap_or_else(PoisonError::into_inner)),
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+        queue.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use adaparam_runs::lock::is_held;
 use serde::{Deserialize, Serialize};
 
 use super::folder::Sweep;
-use super::lock::is_held;
 use super::manifest::RunSpec;
 use super::outcome::{Ending, RunOutcome};
 use crate::language_model::{LOG, checkpoint};

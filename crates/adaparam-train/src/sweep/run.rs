@@ -7,17 +7,18 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use adaparam_data::text::Corpus;
+use adaparam_runs::RunError;
+use adaparam_runs::lock::RunLock;
+use adaparam_runs::record::{RECORD, RunRecord};
+use adaparam_runs::whole_file::{write_json, write_whole};
 
 use super::folder::Sweep;
-use super::lock::RunLock;
 use super::manifest::{Manifest, RunSpec};
-use super::outcome::{Ending, RunOutcome, keep_seconds, seconds_so_far, write_json};
+use super::outcome::{Ending, RunOutcome, keep_seconds, seconds_so_far};
 use super::training::train_in;
 use super::unigram::unigram_perplexity;
 use crate::TrainError;
 use crate::language_model::{DataSpec, Outcome, TrainEvent, checkpoint};
-use crate::record::{RECORD, RunRecord};
-use crate::run_folder::write_whole;
 
 /// The texts of a sweep, each read once.
 #[derive(Debug, Clone, Default)]
@@ -78,7 +79,7 @@ pub(super) fn run_one(
     record: &RunRecord,
     stop: &AtomicBool,
     watch: &mut (dyn FnMut(TrainEvent) + Send),
-) -> Result<RunReport, TrainError> {
+) -> Result<RunReport, RunError> {
     let run = sweep.run_folder(spec);
     let ended = |outcome: RunOutcome| outcome.is_final().then_some(outcome);
     if let Some(outcome) = RunOutcome::read(&run, &spec.hash).and_then(ended) {
@@ -163,7 +164,7 @@ fn describe(
     spec: &RunSpec,
     corpus: &Corpus,
     record: &RunRecord,
-) -> Result<RunRecord, TrainError> {
+) -> Result<RunRecord, RunError> {
     let mut record = record.clone();
     let earlier = RunRecord::read(run).filter(|_| checkpoint::has_checkpoints(run));
     if let Some(earlier) = earlier {

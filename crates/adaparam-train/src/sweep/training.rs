@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use adaparam_data::text::Corpus;
+use adaparam_runs::RunError;
 use burn::tensor::Device;
 
 use crate::TrainError;
@@ -29,11 +30,8 @@ pub(super) fn train_in(
         Snapshot::new(config.clone(), vocabulary, sum.clone(), &device)
     };
     if snapshot.config != *config || snapshot.corpus != sum {
-        return Err(TrainError::Folder {
-            path: run.to_path_buf(),
-            rule: "holds checkpoints of another configuration or text: bring the text back, or remove the folder"
-                .to_owned(),
-        });
+        let rule = "holds checkpoints of another configuration or text: bring the text back, or remove the folder";
+        return Err(RunError::folder(run, rule).into());
     }
     on_threads(threads, |engine| {
         train(&mut snapshot, corpus, run, engine, stop, watch)

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use adaparam_data::images::ImageSplit;
-use adaparam_train::fit::CurvePoint;
+use adaparam_runs::RunError;
+use adaparam_runs::jobs::run_all;
+use adaparam_runs::record::{RECORD, RunRecord};
+use adaparam_runs::run_folder::RunFolder;
+use adaparam_train::fit::{CurvePoint, alone};
 use adaparam_train::heat_maps::adapted_matrices;
 use adaparam_train::image::ImageConfig;
-use adaparam_train::record::{RECORD, RunRecord};
-use adaparam_train::run_folder::RunFolder;
 use adaparam_train::tail::{TailConfig, TailPicture};
-use adaparam_train::{TrainError, jobs};
 use burn::tensor::Device;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -167,8 +168,8 @@ impl Session {
         folder: &RunFolder,
         jobs: &[J],
         steps: usize,
-        run: impl Fn(&J, &mut dyn FnMut(&str, CurvePoint) -> bool) -> Result<R, TrainError> + Sync,
-    ) -> Result<Vec<R>, TrainError>
+        run: impl Fn(&J, &mut dyn FnMut(&str, CurvePoint) -> bool) -> Result<R, RunError> + Sync,
+    ) -> Result<Vec<R>, RunError>
     where
         J: Serialize + Sync,
         R: Serialize + DeserializeOwned + Send,
@@ -176,7 +177,7 @@ impl Session {
         let progress = Progress::new(title, jobs.len(), jobs.len() * steps);
         let finished = AtomicUsize::new(0);
         let halt = AtomicBool::new(false);
-        let outcomes = jobs::run_all(jobs, self.threads, &halt, |job| {
+        let work = |job: &J| {
             // A program of another commit may compute otherwise.
             let key = (&self.record.commit, job);
             if let Some(outcome) = folder.part(&key) {
@@ -188,7 +189,7 @@ impl Session {
                 return Ok(outcome);
             }
             if self.must_stop() {
-                return Err(TrainError::Stopped);
+                return Err(RunError::Stopped);
             }
             let (mut done, mut what) = (0, String::new());
             let outcome = run(job, &mut |name, point| {
@@ -205,9 +206,11 @@ impl Session {
             folder.keep_part(&key, &outcome)?;
             progress.run_done(finished.fetch_add(1, Ordering::Relaxed) + 1, &what);
             Ok(outcome)
-        });
+        };
+        let outcomes = run_all(jobs, self.threads, &halt, |job| alone(|| work(job)));
         progress.finish();
-        outcomes
+        let outcomes: Option<Vec<R>> = outcomes?.into_iter().collect();
+        outcomes.ok_or(RunError::Stopped)
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
+use adaparam_runs::record::{RECORD, RunRecord};
+use adaparam_runs::run_folder::RunFolder;
+use adaparam_runs::toml_file;
 use adaparam_train::fit::CurvePoint;
 use adaparam_train::image::{self, ImageConfig, ImageOutcome};
-use adaparam_train::record::{RECORD, RunRecord};
 use adaparam_train::result::ExperimentResult;
-use adaparam_train::run_folder::RunFolder;
 use adaparam_train::sweep::Sweep;
 use adaparam_train::tail::{self, TailConfig, TailOutcome};
-use adaparam_train::toml_file;
 use anyhow::bail;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

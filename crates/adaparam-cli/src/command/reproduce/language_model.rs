@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use adaparam_data::registry::Dataset;
 use adaparam_report::number::{self, duration};
 use adaparam_report::{Cell, Column, Row, Table};
+use adaparam_runs::record::{RECORD, RunRecord};
+use adaparam_runs::run_folder::RunFolder;
 use adaparam_train::language_model::experiment::{Experiment, Forecast, MemoryForecast};
-use adaparam_train::record::{RECORD, RunRecord};
-use adaparam_train::run_folder::RunFolder;
 use adaparam_train::sweep::{
     Collected, CollectedRun, Corpora, RunSpec, RunState, Sweep, words_per_second,
 };

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use adaparam_data::images::ImageSplit;
 use adaparam_data::registry::Dataset;
 use adaparam_data::{digits, mnist};
+use adaparam_runs::record::RunRecord;
+use adaparam_runs::run_folder::{Purpose, RunFolder};
+use adaparam_runs::{RunError, toml_file};
 use adaparam_train::image::{self, ImageConfig};
 use adaparam_train::language_model::experiment::{Experiment, PlanChoices};
-use adaparam_train::record::RunRecord;
 use adaparam_train::result::{Claim, ExperimentResult, Scale};
-use adaparam_train::run_folder::{Purpose, RunFolder};
 use adaparam_train::sweep::{Corpora, Manifest, Sweep};
 use adaparam_train::tail::{self, TailConfig};
-use adaparam_train::{TrainError, toml_file};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
@@ -296,9 +296,8 @@ impl Reproduce {
         match plan {
             Plan::FeedForward(plan) => {
                 let done = session.run(plan, &RunFolder::open(folder, Purpose::Experiment)?);
-                let is_stopped = |error: &anyhow::Error| {
-                    matches!(error.downcast_ref(), Some(TrainError::Stopped))
-                };
+                let is_stopped =
+                    |error: &anyhow::Error| matches!(error.downcast_ref(), Some(RunError::Stopped));
                 match done {
                     Err(error) if is_stopped(&error) && !session.stop.load(Ordering::Relaxed) => {
                         Ok(None)

@@ -1,10 +1,10 @@
 //! The files that `reproduce` leaves, and what it prints.
 
 use adaparam_report::{Provenance, Report, number};
+use adaparam_runs::record::{RECORD, RunRecord};
+use adaparam_runs::run_folder::RunFolder;
 use adaparam_train::language_model::experiment::Experiment;
-use adaparam_train::record::{RECORD, RunRecord};
 use adaparam_train::result::{Claim, ExperimentResult, Scale};
-use adaparam_train::run_folder::RunFolder;
 
 use super::{PartReport, Reproduce, What};
 use crate::command::Verdict;

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use adaparam_runs::RunError;
+
 use super::Experiment;
 use super::equal_size::with_parameters;
 use super::rates::drawn;
@@ -35,7 +37,7 @@ impl Experiment {
         let draws = choices.draws.or(self.default_draws(choices.scale));
         if draws.is_some() != (self == Self::Robustness) {
             let rule = "only the robustness study draws settings";
-            return Err(TrainError::value("draws", draws.unwrap_or(0), rule));
+            return Err(RunError::value("draws", draws.unwrap_or(0), rule).into());
         }
         let mut runs = Vec::new();
         for seed in 1..=choices.seeds {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::TrainError;
+use crate::RunError;
 
 /// The name of the file that is locked.
 pub const LOCK: &str = "lock";
@@ -20,10 +20,10 @@ pub struct RunLock {
 
 impl RunLock {
     /// Takes the lock of the run in a folder, which is made; nothing if another has it.
-    pub fn take(run: &Path) -> Result<Option<Self>, TrainError> {
-        fs::create_dir_all(run).map_err(TrainError::file(run, "cannot make this folder"))?;
+    pub fn take(run: &Path) -> Result<Option<Self>, RunError> {
+        fs::create_dir_all(run).map_err(RunError::file(run, "cannot make this folder"))?;
         let path = run.join(LOCK);
-        let fail = || TrainError::file(&path, "cannot lock this file");
+        let fail = || RunError::file(&path, "cannot lock this file");
         let mut file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -49,7 +49,7 @@ impl RunLock {
 }
 
 /// Whether a process is at the run in a folder.
-pub(super) fn is_held(run: &Path) -> bool {
+pub fn is_held(run: &Path) -> bool {
     let Ok(file) = File::open(run.join(LOCK)) else {
         return false;
     };

@@ -1,20 +1,23 @@
 //! The folder that a run leaves behind.
 //!
-//! Every file is written beside its place and renamed into it, so that a file under its final name is
-//! whole. Finished parts of a run are kept as they come, and found again by the next run of the same
+//! Every file in it is whole. Finished parts of a run are kept as they come, and found again by the next run of the same
 //! configuration: nothing is lost when a run is interrupted.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use adaparam_data::checksum::Checksum;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
 
-use crate::TrainError;
+use crate::RunError;
+use crate::lock::LOCK;
 use crate::record::RunRecord;
-use crate::sweep::{LOCK, MANIFEST};
+use crate::whole_file::{write_json, write_whole};
+
+/// The file that lists the runs of a folder of runs.
+pub const MANIFEST: &str = "manifest.json";
 
 const PARTS: &str = "parts";
 /// A file among the parts that says what they are.
@@ -46,11 +49,11 @@ impl RunFolder {
     /// # Errors
     ///
     /// If the folder holds anything else, or cannot be written.
-    pub fn open(path: impl Into<PathBuf>, purpose: Purpose) -> Result<Self, TrainError> {
+    pub fn open(path: impl Into<PathBuf>, purpose: Purpose) -> Result<Self, RunError> {
         let path = path.into();
-        fs::create_dir_all(&path).map_err(TrainError::file(&path, "cannot make this folder"))?;
+        fs::create_dir_all(&path).map_err(RunError::file(&path, "cannot make this folder"))?;
         let mut entries =
-            fs::read_dir(&path).map_err(TrainError::file(&path, "cannot read this folder"))?;
+            fs::read_dir(&path).map_err(RunError::file(&path, "cannot read this folder"))?;
         let ours = is_ours(&path, purpose);
         let is_ours_inside = |entry: io::Result<fs::DirEntry>| {
             entry.is_ok_and(|entry| {
@@ -63,14 +66,12 @@ impl RunFolder {
                 Purpose::Training => "holds files that no training has left",
                 Purpose::Experiment => "holds files that no experiment has left",
             };
-            return Err(TrainError::Folder {
-                path,
-                rule: format!("{rule}: name a new or empty folder with --out"),
-            });
+            let rule = format!("{rule}: name a new or empty folder with --out");
+            return Err(RunError::folder(path, rule));
         }
         // Found out now rather than hours later.
         tempfile::NamedTempFile::new_in(&path)
-            .map_err(TrainError::file(&path, "cannot write into this folder"))?;
+            .map_err(RunError::file(&path, "cannot write into this folder"))?;
         if !ours && purpose == Purpose::Experiment {
             // Marks the folder as ours until the record is written.
             write_whole(&path.join(PARTS).join(NOTE), NOTE_TEXT.as_bytes())?;
@@ -89,7 +90,7 @@ impl RunFolder {
     }
 
     /// Writes a file, whole or not at all; `name` may have folders in it.
-    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<PathBuf, TrainError> {
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<PathBuf, RunError> {
         let path = self.path.join(name);
         write_whole(&path, content.as_ref())?;
         Ok(path)
@@ -100,10 +101,10 @@ impl RunFolder {
     /// # Panics
     ///
     /// Panics if `value` has no JSON form, such as a map without string keys.
-    pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<PathBuf, TrainError> {
-        let mut text = serde_json::to_string_pretty(value).expect("a value with a JSON form");
-        text.push('\n');
-        self.write(name, text)
+    pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<PathBuf, RunError> {
+        let path = self.path.join(name);
+        write_json(&path, value)?;
+        Ok(path)
     }
 
     /// A finished part of a run with this key, if an earlier run has left one that can be read.
@@ -119,7 +120,7 @@ impl RunFolder {
     /// # Panics
     ///
     /// Panics if `part` has no TOML form: it must be a struct.
-    pub fn keep_part(&self, key: &impl Serialize, part: &impl Serialize) -> Result<(), TrainError> {
+    pub fn keep_part(&self, key: &impl Serialize, part: &impl Serialize) -> Result<(), RunError> {
         let text = toml::to_string(part).expect("a part with a TOML form");
         self.write(&part_name(key), text).map(drop)
     }
@@ -149,7 +150,7 @@ impl RunFolder {
 }
 
 /// Whether something in a folder says that a run of ours has left it.
-pub(crate) fn is_ours(folder: &Path, purpose: Purpose) -> bool {
+pub fn is_ours(folder: &Path, purpose: Purpose) -> bool {
     let record = RunRecord::read(folder);
     let made_by = record.as_ref().and_then(RunRecord::subcommand);
     match purpose {
@@ -213,49 +214,13 @@ fn has_manifest(folder: &Path) -> bool {
         .all(|key| manifest.get(key).is_some())
 }
 
-/// Writes a file, whole or not at all, and makes its folder if there is none.
-///
-/// A link to a file is followed; what is neither a file nor a link to one, such as a device, is left alone.
-pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), TrainError> {
-    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return Err(TrainError::Folder {
-            path: path.to_path_buf(),
-            rule: "is no file that could be replaced: name another".to_owned(),
-        });
-    }
-    let is_link = fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());
-    let followed = is_link.then(|| fs::canonicalize(path).ok()).flatten();
-    let path = followed.as_deref().unwrap_or(path);
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let fail = || TrainError::file(path, "cannot write this file");
-    fs::create_dir_all(folder).map_err(fail())?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail())?;
-    file.write_all(content).map_err(fail())?;
-    file.as_file().sync_all().map_err(fail())?;
-    readable_by_others(file.as_file()).map_err(fail())?;
-    file.persist(path).map_err(|error| fail()(error.error))?;
-    Ok(())
-}
-
-/// Temporary files are private to their owner; results are not.
-#[cfg(unix)]
-fn readable_by_others(file: &fs::File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable_by_others(_file: &fs::File) -> io::Result<()> {
-    Ok(())
-}
-
 fn part_name(key: &impl Serialize) -> String {
     let key = serde_json::to_vec(key).expect("a key with a JSON form");
-    let hash = Checksum::of(key).to_string();
-    format!("{PARTS}/{}.toml", &hash[..HASH_LETTERS])
+    let digits = Sha256::digest(key)
+        .into_iter()
+        .map(|byte| format!("{byte:02x}"));
+    let hash: String = digits.take(HASH_LETTERS / 2).collect();
+    format!("{PARTS}/{hash}.toml")
 }
 
 #[cfg(test)]
@@ -263,7 +228,7 @@ mod tests {
     use super::*;
     use crate::record::RECORD;
 
-    fn open(path: &Path) -> Result<RunFolder, TrainError> {
+    fn open(path: &Path) -> Result<RunFolder, RunError> {
         RunFolder::open(path, Purpose::Experiment)
     }
 
@@ -395,20 +360,6 @@ mod tests {
         fs::remove_file(temporary.path().join("parts/gear.step")).unwrap();
         folder.drop_parts();
         assert!(!temporary.path().join(PARTS).exists());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn links_are_followed_and_what_is_no_file_is_left_alone() {
-        let temporary = tempfile::tempdir().unwrap();
-        let (file, link) = (temporary.path().join("file"), temporary.path().join("link"));
-        fs::write(&file, "old").unwrap();
-        std::os::unix::fs::symlink(&file, &link).unwrap();
-        write_whole(&link, b"new").unwrap();
-        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert!(write_whole(temporary.path(), b"new").is_err());
-        assert!(write_whole(Path::new("/dev/null"), b"new").is_err());
     }
 
     #[test]

@@ -5,16 +5,16 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use crate::TrainError;
+use crate::RunError;
 
 /// Reads a TOML file.
-pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, TrainError> {
-    let text = fs::read_to_string(path).map_err(TrainError::file(path, "cannot read this file"))?;
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, RunError> {
+    let text = fs::read_to_string(path).map_err(RunError::file(path, "cannot read this file"))?;
     parse(&path.display().to_string(), &text)
 }
 
 /// Reads TOML text; `name` says where it comes from.
-pub fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, TrainError> {
+pub fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, RunError> {
     toml::from_str(text).map_err(|error| {
         let place = match error.span() {
             Some(span) => {
@@ -26,7 +26,7 @@ pub fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, TrainErro
             None => name.to_owned(),
         };
         let message = error.message();
-        TrainError::Config {
+        RunError::Config {
             place,
             message: match suggestion(message) {
                 Some(name) => format!("{message}; did you mean `{name}`?"),
@@ -50,11 +50,29 @@ fn suggestion(message: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
-    use crate::fit::FitSpec;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code)]
+    struct Settings {
+        optimiser: Optimiser,
+        learning_rate: f64,
+        batch: usize,
+        steps: usize,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Optimiser {
+        Sgd,
+        Adam,
+    }
 
     fn error(text: &str) -> String {
-        parse::<FitSpec>("a.toml", text).unwrap_err().to_string()
+        parse::<Settings>("a.toml", text).unwrap_err().to_string()
     }
 
     #[test]

@@ -1,0 +1,79 @@
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// What can go wrong with the files, folders and settings of a run, told as place, value, rule and next step.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// A value of a configuration breaks a rule.
+    #[error("{key} = {value}: {rule}")]
+    Value {
+        /// The key's path, such as `train.steps`.
+        key: String,
+        /// What stands there.
+        value: String,
+        /// The rule, and what would be right.
+        rule: String,
+    },
+    /// A configuration file cannot be understood.
+    #[error("{place}: {message}")]
+    Config {
+        /// File, line and column.
+        place: String,
+        /// What is wrong there, and a suggestion.
+        message: String,
+    },
+    /// A file or folder cannot be read or written.
+    #[error("{path}: {action}: {source}")]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A folder belongs to something else.
+    #[error("{path}: {rule}")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The rule, and what to do.
+        rule: String,
+    },
+    /// A run was stopped by the user.
+    #[error("stopped on request")]
+    Stopped,
+}
+
+impl RunError {
+    /// A value that breaks a rule.
+    pub fn value(key: impl Into<String>, value: impl ToString, rule: impl Into<String>) -> Self {
+        Self::Value {
+            key: key.into(),
+            value: value.to_string(),
+            rule: rule.into(),
+        }
+    }
+
+    /// A folder that belongs to something else.
+    pub fn folder(path: impl Into<PathBuf>, rule: impl Into<String>) -> Self {
+        Self::Folder {
+            path: path.into(),
+            rule: rule.into(),
+        }
+    }
+
+    /// What `action` on a file failed with.
+    pub fn file(
+        path: impl Into<PathBuf>,
+        action: &'static str,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File {
+            path,
+            action,
+            source,
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Runs as folders on a disk, whatever it is that runs.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`run_folder`] | the folder that a run leaves behind |
+//! | [`whole_file`] | files and folders that are whole or not there at all |
+//! | [`record`] | how a run came about |
+//! | [`lock`] | one process at a run |
+//! | [`jobs`] | a queue of jobs on the cores of this machine |
+//! | [`toml_file`] | reading configuration so that a misspelt key is an error with a suggestion |
+//! | [`check`] | checks of a configuration's values |
+//! | [`duration`] | spans of time as people write them |
+
+pub mod check;
+pub mod duration;
+mod error;
+pub mod jobs;
+pub mod lock;
+pub mod record;
+pub mod run_folder;
+pub mod toml_file;
+pub mod whole_file;
+
+pub use error::RunError;
