@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use adaparam_paper::experiment::Experiment;
+use adaparam_paper::result::Scale;
 use adaparam_runs::duration::parse_duration;
-use adaparam_train::language_model::experiment::Experiment;
-use adaparam_train::result::Scale;
 use clap::ValueEnum;
 
 /// How large language models are.

@@ -13,7 +13,6 @@ mod experiment_choice;
 mod interrupt;
 mod memory;
 mod model_choice;
-mod page;
 mod progress;
 mod provenance;
 mod say;

@@ -1,8 +1,7 @@
 //! Whether a model can fit into this machine.
 
+use adaparam_lm::{LanguageModelConfig, MemoryForecast};
 use adaparam_report::number;
-use adaparam_train::language_model::LanguageModelConfig;
-use adaparam_train::language_model::experiment::MemoryForecast;
 use anyhow::bail;
 
 /// Refuses a model whose weights, gradients and moments alone are more than all memory of the machine.

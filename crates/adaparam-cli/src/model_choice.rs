@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use adaparam_lm::{LanguageModelConfig, preset, presets};
 use adaparam_runs::toml_file;
-use adaparam_train::language_model::{LanguageModelConfig, preset, presets};
 use anyhow::{Context, bail};
 
 /// The configuration of a preset's name or a TOML file.

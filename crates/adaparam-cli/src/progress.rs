@@ -3,8 +3,9 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use crate::say::remark;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::say::remark;
 
 /// Progress of an experiment of many runs.
 pub(crate) struct Progress {

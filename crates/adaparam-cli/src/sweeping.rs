@@ -7,12 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use adaparam_lm::sweep::{Corpora, Ending, Means, RunReport, RunSpec, Sweep, SweepEvent, run_many};
+use adaparam_lm::{TrainEvent, cut_columns};
+use adaparam_paper::result::Scale;
 use adaparam_runs::RunError;
-use adaparam_train::language_model::{TrainEvent, cut_columns};
-use adaparam_train::result::Scale;
-use adaparam_train::sweep::{
-    Corpora, Ending, Means, RunReport, RunSpec, RunState, Sweep, SweepEvent, run_many,
-};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -95,7 +93,7 @@ impl Sweeping {
         runs: &[&RunSpec],
         corpora: &Corpora,
     ) -> anyhow::Result<Sitting> {
-        let scale = sweep.manifest().scale;
+        let scale = Scale::of(sweep)?;
         let jobs = self.jobs(scale).min(runs.len().max(1));
         let threads = self.threads(scale);
         let means = Means {
@@ -104,7 +102,7 @@ impl Sweeping {
             deadline: self.deadline,
             record: provenance::record("cpu", threads),
         };
-        let display = Display::new(sweep.manifest().experiment.name(), runs);
+        let display = Display::new(&sweep.manifest().experiment, runs);
         let watch = |event: SweepEvent<'_>| display.show(&event);
         let reports = run_many(sweep, runs, corpora, &means, &self.stop, &watch);
         display.bar.finish_and_clear();
@@ -137,19 +135,6 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// `12/28 runs: 9 finished, 2 running, 1 diverged`.
-pub(crate) fn tally(states: impl Iterator<Item = RunState>) -> String {
-    let mut counts = BTreeMap::new();
-    for state in states {
-        *counts.entry(state).or_insert(0_usize) += 1;
-    }
-    let parts: Vec<String> = counts
-        .iter()
-        .map(|(state, count)| format!("{count} {}", state.name()))
-        .collect();
-    parts.join(", ")
-}
-
 /// Live progress: one bar over all runs on a terminal, a line for each epoch elsewhere.
 struct Display {
     bar: ProgressBar,
@@ -167,7 +152,7 @@ struct Seen {
 }
 
 impl Display {
-    fn new(title: &'static str, runs: &[&RunSpec]) -> Self {
+    fn new(title: &str, runs: &[&RunSpec]) -> Self {
         let on_terminal = std::io::stderr().is_terminal();
         let target = if on_terminal {
             ProgressDrawTarget::stderr()
@@ -181,7 +166,7 @@ impl Display {
         .progress_chars("━╸─");
         let length = runs.len() as u64 * POSITIONS;
         let bar = ProgressBar::with_draw_target(Some(length), target).with_style(style);
-        bar.set_prefix(title);
+        bar.set_prefix(title.to_owned());
         Self {
             bar,
             on_terminal,

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use adaparam_data::text::Corpus;
+use adaparam_lm::LmError;
+use adaparam_lm::checkpoint::Damaged;
+use adaparam_lm::{Outcome, Snapshot, TrainEvent, on_threads, train};
 use adaparam_report::number::duration;
 use adaparam_runs::RunError;
 use adaparam_runs::lock::RunLock;
 use adaparam_runs::record::{RECORD, RunRecord};
 use adaparam_runs::run_folder::RunFolder;
-use adaparam_train::TrainError;
-use adaparam_train::language_model::checkpoint::Damaged;
-use adaparam_train::language_model::{Outcome, Snapshot, TrainEvent, on_threads, train};
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
@@ -122,7 +122,7 @@ impl Session {
                 );
                 Ok(Verdict::Done)
             }
-            Err(error @ TrainError::NonFinite { .. }) => {
+            Err(error @ LmError::NonFinite { .. }) => {
                 remark!("error: {error}");
                 Ok(Verdict::Diverged)
             }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::RunError;
 
 /// The name of the file that is locked.
-pub const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
 /// Someone who asks whether a run is under way holds its lock for a moment.
 const PATIENCE: Duration = Duration::from_millis(500);
 

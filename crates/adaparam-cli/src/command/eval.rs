@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use adaparam_data::text::{Columns, Text, TextSplit, Vocabulary};
-use adaparam_train::language_model::{
-    DataSpec, Engine, Snapshot, TextSource, evaluate, on_threads, open_model,
-};
+use adaparam_lm::{DataSpec, Engine, Snapshot, TextSource, evaluate, on_threads, open_model};
 use anyhow::bail;
 use burn::tensor::Device;
 use clap::{Args, ValueEnum};

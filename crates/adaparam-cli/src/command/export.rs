@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use adaparam_lm::{export, open_model};
 use adaparam_runs::whole_file::write_whole;
-use adaparam_train::language_model::{export, open_model};
 use anyhow::bail;
 use burn::tensor::Device;
 use clap::Args;

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 use adaparam_data::text::{EOS, UNK, Vocabulary};
-use adaparam_train::language_model::{Generator, Sampling, on_threads, open_model};
+use adaparam_lm::{Generator, Sampling, on_threads, open_model};
 use anyhow::bail;
 use burn::tensor::Device;
 use clap::Args;

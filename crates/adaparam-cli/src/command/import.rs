@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use adaparam_lm::{TensorFile, adopt, checkpoint};
 use adaparam_runs::record::RECORD;
 use adaparam_runs::run_folder::{Purpose, RunFolder};
-use adaparam_train::language_model::{TensorFile, adopt, checkpoint};
 use anyhow::bail;
 use burn::tensor::Device;
 use clap::Args;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use adaparam_lm::checkpoint;
 use adaparam_runs::run_folder::RunFolder;
-use adaparam_train::language_model::checkpoint;
 use anyhow::bail;
 use burn::tensor::Device;
 use clap::Args;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use adaparam_train::language_model::{KEYS, LanguageModelConfig, open_model, preset, presets};
+use adaparam_lm::{KEYS, LanguageModelConfig, open_model, preset, presets};
 use anyhow::Context;
 use burn::tensor::Device;
 use clap::Args;

@@ -4,9 +4,9 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use adaparam_lm::sweep::{Collected, RunSpec, RunState, Sweep, tally};
+use adaparam_paper::experiment::{Experiment, PlanChoices};
 use adaparam_report::{Cell, Column, Row, Table, number};
-use adaparam_train::language_model::experiment::{Experiment, PlanChoices};
-use adaparam_train::sweep::{Collected, RunSpec, RunState, Sweep};
 use clap::{ArgGroup, Args, Subcommand};
 
 use super::Verdict;
@@ -15,7 +15,7 @@ use crate::experiment_choice::{ExperimentChoice, ScaleChoice, budget};
 use crate::interrupt;
 use crate::model_choice::{absolute_paths, assignment};
 use crate::say::say;
-use crate::sweeping::{Sweeping, deadline, tally};
+use crate::sweeping::{Sweeping, deadline};
 
 /// Plan, run and collect many language models
 #[derive(Debug, Args)]
@@ -253,8 +253,8 @@ fn table(collected: &Collected, path: &Path) -> Table {
         caption: format!(
             "{}: {} at scale {}, {}",
             path.display(),
-            collected.manifest.experiment.name(),
-            collected.manifest.scale.name(),
+            collected.manifest.experiment,
+            collected.manifest.scale,
             number::count(collected.runs.len(), "run")
         ),
         columns: vec![

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use adaparam_runs::record::RECORD;
-use adaparam_runs::run_folder::{Purpose, RunFolder};
-use adaparam_train::language_model::{
+use adaparam_lm::{
     DEFAULT_PRESET, LanguageModelConfig, Snapshot, TextSource, checkpoint, cut_columns,
 };
+use adaparam_runs::record::RECORD;
+use adaparam_runs::run_folder::{Purpose, RunFolder};
 use anyhow::bail;
 use burn::tensor::Device;
 use clap::Args;

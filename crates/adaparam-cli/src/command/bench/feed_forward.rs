@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use adaparam_data::draw::{Draws, Purpose};
 use adaparam_data::images::{ImageSet, ImageSplit};
+use adaparam_paper::fit::{CurvePoint, alone};
+use adaparam_paper::image::ImageConfig;
+use adaparam_paper::tail::TailConfig;
 use adaparam_report::{Cell, Column, Row, Table};
-use adaparam_train::fit::{CurvePoint, alone};
-use adaparam_train::image::ImageConfig;
-use adaparam_train::tail::TailConfig;
 use burn::tensor::Device;
 use serde::Serialize;
 

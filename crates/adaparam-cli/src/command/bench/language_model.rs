@@ -2,10 +2,10 @@
 
 use std::io::IsTerminal;
 
-use adaparam_report::{Cell, Column, Row, Table};
-use adaparam_train::language_model::{
+use adaparam_lm::{
     Activity, Engine, LayerKind, Means, Path, Preset, Speed, baseline, measure, on_threads, preset,
 };
+use adaparam_report::{Cell, Column, Row, Table};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;

@@ -3,7 +3,7 @@
 mod feed_forward;
 mod language_model;
 
-use adaparam_train::language_model::{Activity, Means};
+use adaparam_lm::{Activity, Means};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 

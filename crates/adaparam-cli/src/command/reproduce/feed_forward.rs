@@ -6,21 +6,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use adaparam_data::images::ImageSplit;
+use adaparam_paper::fit::{CurvePoint, alone};
+use adaparam_paper::heat_maps::adapted_matrices;
+use adaparam_paper::image::ImageConfig;
+use adaparam_paper::kept::Kept;
+use adaparam_paper::tail::{TailConfig, TailPicture};
+use adaparam_paper::{PartReport, page};
 use adaparam_runs::RunError;
 use adaparam_runs::jobs::run_all;
 use adaparam_runs::record::{RECORD, RunRecord};
 use adaparam_runs::run_folder::RunFolder;
-use adaparam_train::fit::{CurvePoint, alone};
-use adaparam_train::heat_maps::adapted_matrices;
-use adaparam_train::image::ImageConfig;
-use adaparam_train::tail::{TailConfig, TailPicture};
 use burn::tensor::Device;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::kept::{Kept, refuse_to_overwrite};
-use super::{PartReport, What};
-use crate::page;
+use super::What;
+use super::overwrite::{kept_or_free, refuse_to_overwrite};
 use crate::progress::Progress;
 
 /// The seed of the figure that shows what adaptation does.
@@ -38,10 +39,10 @@ impl Plan {
     pub(super) fn check_folder(&self, folder: &Path) -> anyhow::Result<()> {
         match self {
             Self::HeatMaps => refuse_to_overwrite(folder),
-            Self::Tail(config) => Kept::of(config, None, folder).map(drop),
+            Self::Tail(config) => kept_or_free(config, None, folder).map(drop),
             Self::Image(config, data, name) => {
                 let sum = data.checksum().to_string();
-                Kept::of(config, Some((name, &sum)), folder).map(drop)
+                kept_or_free(config, Some((name, &sum)), folder).map(drop)
             }
         }
     }
@@ -74,7 +75,7 @@ impl Session {
                 })
             }
             Plan::Tail(config) => {
-                let kept = match Kept::of(config, None, folder.path())? {
+                let kept = match kept_or_free(config, None, folder.path())? {
                     Some(kept) => kept,
                     None => self.run_tail(config, folder)?,
                 };
@@ -83,7 +84,7 @@ impl Session {
             }
             Plan::Image(config, data, data_name) => {
                 let sum = data.checksum().to_string();
-                let kept = match Kept::of(config, Some((data_name, &sum)), folder.path())? {
+                let kept = match kept_or_free(config, Some((data_name, &sum)), folder.path())? {
                     Some(kept) => kept,
                     None => self.run_image(config, data, data_name, folder)?,
                 };

@@ -3,21 +3,17 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use adaparam_data::registry::Dataset;
+use adaparam_lm::sweep::{CollectedRun, Corpora, RunSpec, Sweep, words_per_second};
+use adaparam_lm::{Forecast, MemoryForecast};
+use adaparam_paper::PartReport;
+use adaparam_paper::experiment::{Experiment, Study};
 use adaparam_report::number::{self, duration};
 use adaparam_report::{Cell, Column, Row, Table};
-use adaparam_runs::record::{RECORD, RunRecord};
-use adaparam_runs::run_folder::RunFolder;
-use adaparam_train::language_model::experiment::{Experiment, Forecast, MemoryForecast};
-use adaparam_train::sweep::{
-    Collected, CollectedRun, Corpora, RunSpec, RunState, Sweep, words_per_second,
-};
+use adaparam_runs::record::RunRecord;
 use anyhow::bail;
 
-use super::PartReport;
-use crate::page;
 use crate::say::remark;
-use crate::sweeping::{Sweeping, tally};
+use crate::sweeping::Sweeping;
 
 /// Runs what has not ended of a sweep, and tells of everything that has.
 pub(super) fn run(
@@ -26,8 +22,8 @@ pub(super) fn run(
     sweeping: &Sweeping,
     record: &RunRecord,
 ) -> anyhow::Result<PartReport> {
-    let before = Collected::read(sweep);
-    let left: Vec<&RunSpec> = before.missing().map(|run| &run.spec).collect();
+    let before = Study::read(sweep)?;
+    let left: Vec<&RunSpec> = before.collected.missing().map(|run| &run.spec).collect();
     if !left.is_empty() && !sweeping.is_out_of_time() {
         remark!("{}", forecast(&before, &left, corpora, sweeping)?);
         sweeping.run(sweep, &left, corpora)?;
@@ -37,75 +33,25 @@ pub(super) fn run(
 
 /// Tells of everything that a sweep has found so far.
 pub(super) fn tell(sweep: &Sweep, record: &RunRecord) -> anyhow::Result<PartReport> {
-    let collected = Collected::read(sweep);
-    let result = collected.summarise();
-    let folder = RunFolder::at(sweep.path());
-    let mut record = record.clone();
-    record.seeds = collected.runs.iter().map(|run| run.spec.seed).collect();
-    record.seeds.sort_unstable();
-    record.seeds.dedup();
-    record.seconds = collected.seconds();
-    for run in &collected.runs {
-        let text = run
-            .record
-            .as_ref()
-            .and_then(|record| record.data.get("text"));
-        let data = &run.spec.config.data;
-        let name = data.set.dataset().map_or("text", Dataset::name);
-        if let Some(sum) = text {
-            let name = match data.train_words {
-                0 => name.to_owned(),
-                words => format!("{name}, first {} words", number::grouped(words as u64)),
-            };
-            record.data.insert(name, sum.clone());
-        }
-    }
-    collected.write(sweep.path())?;
-    folder.write_json(RECORD, &record)?;
-    folder.write_json("result.json", &result)?;
-    let page = match collected.manifest.experiment {
-        Experiment::Robustness => page::robustness(&collected, &result),
-        _ => page::language_models(&collected, &result),
-    };
-    let missing: Vec<&CollectedRun> = collected.missing().collect();
-    let failed = missing
-        .iter()
-        .any(|run| run.progress.state == RunState::Failed);
-    let states = missing.iter().map(|run| run.progress.state);
-    let missing = (!missing.is_empty()).then(|| {
-        format!(
-            "{}: {} of {} runs ({})",
-            collected.manifest.experiment.name(),
-            missing.len(),
-            collected.runs.len(),
-            tally(states)
-        )
-    });
-    Ok(PartReport {
-        page,
-        result: Some(result),
+    Ok(PartReport::of_study(
+        &Study::read(sweep)?,
+        sweep.path(),
         record,
-        missing,
-        failed,
-    })
+    )?)
 }
 
 /// Parameters, words, time by measured steps and memory of what is left.
 fn forecast(
-    before: &Collected,
+    before: &Study,
     left: &[&RunSpec],
     corpora: &Corpora,
     sweeping: &Sweeping,
 ) -> anyhow::Result<String> {
-    let manifest = &before.manifest;
-    let (jobs, threads) = (
-        sweeping.jobs(manifest.scale),
-        sweeping.threads(manifest.scale),
-    );
+    let (jobs, threads) = (sweeping.jobs(before.scale), sweeping.threads(before.scale));
     let mut rows = Vec::new();
     let (mut seconds, mut memory) = (0.0, 0);
     let is_left = |run: &&CollectedRun| left.iter().any(|spec| spec.id == run.spec.id);
-    for model in manifest.experiment.rows(manifest.scale) {
+    for model in before.experiment.rows(before.scale) {
         let runs = left.iter().filter(|run| run.row == model.key).count();
         let Some(run) = left.iter().find(|run| run.row == model.key) else {
             continue;
@@ -119,10 +65,14 @@ fn forecast(
         let words = corpus.train.len();
         let each = Forecast::of(&run.config, words, corpus.valid.len(), speed);
         let need = MemoryForecast::of(&run.config, corpus.vocabulary.len());
-        let epochs_ahead = before.runs_of(model.key).filter(is_left).map(|run| {
-            let all = run.spec.config.train.epochs as f64;
-            1.0 - (run.progress.epochs.len() as f64 / all).min(1.0)
-        });
+        let epochs_ahead = before
+            .collected
+            .runs_of(model.key)
+            .filter(is_left)
+            .map(|run| {
+                let all = run.spec.config.train.epochs as f64;
+                1.0 - (run.progress.epochs.len() as f64 / all).min(1.0)
+            });
         seconds += each.seconds * epochs_ahead.sum::<f64>();
         memory = memory.max(need.total());
         rows.push(Row::new(vec![
@@ -143,8 +93,8 @@ fn forecast(
     let table = Table {
         caption: format!(
             "{} at scale {}: {} left, {jobs} at a time with {} each",
-            manifest.experiment.name(),
-            manifest.scale.name(),
+            before.experiment.name(),
+            before.scale.name(),
             number::count(left.len(), "run"),
             number::count(threads, "thread"),
         ),
@@ -184,7 +134,7 @@ pub(super) fn existing(experiment: Experiment, path: &Path) -> anyhow::Result<Op
         return Ok(None);
     }
     let sweep = Sweep::open(path)?;
-    let there = sweep.manifest().experiment;
+    let there = Experiment::of(&sweep)?;
     if there != experiment {
         bail!(
             "{}: holds a sweep of {}: say `reproduce {}`, or name another folder with --out",

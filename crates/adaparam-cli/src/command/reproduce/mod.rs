@@ -1,8 +1,8 @@
 //! `adaparam reproduce`: the experiments of the paper, from data to report.
 
 mod feed_forward;
-mod kept;
 mod language_model;
+mod overwrite;
 mod writing;
 
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use adaparam_data::images::ImageSplit;
 use adaparam_data::registry::Dataset;
 use adaparam_data::{digits, mnist};
-use adaparam_runs::record::RunRecord;
+use adaparam_lm::sweep::{Corpora, Manifest, Sweep};
+use adaparam_paper::experiment::{Experiment, PlanChoices};
+use adaparam_paper::image::{self, ImageConfig};
+use adaparam_paper::result::{Claim, Scale};
+use adaparam_paper::tail::{self, TailConfig};
+use adaparam_paper::{PartReport, page};
 use adaparam_runs::run_folder::{Purpose, RunFolder};
 use adaparam_runs::{RunError, toml_file};
-use adaparam_train::image::{self, ImageConfig};
-use adaparam_train::language_model::experiment::{Experiment, PlanChoices};
-use adaparam_train::result::{Claim, ExperimentResult, Scale};
-use adaparam_train::sweep::{Corpora, Manifest, Sweep};
-use adaparam_train::tail::{self, TailConfig};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
@@ -30,7 +30,6 @@ use crate::data_folder::data_folder;
 use crate::device::DeviceKind;
 use crate::experiment_choice::{ScaleChoice, budget};
 use crate::model_choice::{absolute_paths, assignment};
-use crate::page::{self, Page};
 use crate::sweeping::{Sweeping, check_runs, deadline};
 use crate::{interrupt, provenance};
 
@@ -186,17 +185,6 @@ enum Plan {
     Told,
 }
 
-/// What an experiment leaves for the report.
-struct PartReport {
-    page: Page,
-    result: Option<ExperimentResult>,
-    record: RunRecord,
-    /// What is not there yet.
-    missing: Option<String>,
-    /// Whether an error has ended a run.
-    failed: bool,
-}
-
 impl Reproduce {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
         self.check_flags()?;
@@ -222,7 +210,7 @@ impl Reproduce {
             match plan {
                 Plan::Sweep(manifest, _) => {
                     if !Sweep::is_in(&own_folder(what)) {
-                        kept::refuse_to_overwrite(&own_folder(what))?;
+                        overwrite::refuse_to_overwrite(&own_folder(what))?;
                     }
                     Sweep::plan(own_folder(what), (**manifest).clone())?;
                 }

@@ -1,14 +1,14 @@
 //! The files that `reproduce` leaves, and what it prints.
 
-use adaparam_report::{Provenance, Report, number};
+use adaparam_paper::PartReport;
+use adaparam_paper::page::{self, Page, all_claims};
+use adaparam_paper::result::{Claim, ExperimentResult, Scale};
+use adaparam_report::Report;
 use adaparam_runs::record::{RECORD, RunRecord};
 use adaparam_runs::run_folder::RunFolder;
-use adaparam_train::language_model::experiment::Experiment;
-use adaparam_train::result::{Claim, ExperimentResult, Scale};
 
-use super::{PartReport, Reproduce, What};
+use super::{Reproduce, What};
 use crate::command::Verdict;
-use crate::page::{Page, all_claims};
 use crate::say::{remark, say};
 
 impl Reproduce {
@@ -45,8 +45,8 @@ impl Reproduce {
         } else {
             (unfinished.chain(names).collect(), Vec::new())
         };
-        let scale = told_scale(&results).unwrap_or_else(|| self.scale());
-        let mut lead = lead(scale).to_owned();
+        let scale = Scale::told(&results).unwrap_or_else(|| self.scale());
+        let mut lead = page::lead(scale).to_owned();
         if !elsewhere.is_empty() {
             lead = format!("{lead} Not in this report: {}.", elsewhere.join(", "));
         }
@@ -67,10 +67,10 @@ impl Reproduce {
             title: "Adaptive parameterization, reproduced".to_owned(),
             lead,
             sections: pages.into_iter().map(section).chain(claims).collect(),
-            provenance: told(&whole),
+            provenance: page::provenance(&whole),
         };
         folder.write_json(RECORD, &whole)?;
-        let combined = combine(self.what, scale, results);
+        let combined = self.combined(scale, results);
         folder.write_json("result.json", &combined)?;
         folder.write("results.md", report.to_markdown())?;
         let page = folder.write("report.html", report.to_html())?;
@@ -105,6 +105,14 @@ impl Reproduce {
         })
     }
 
+    /// The result of a single experiment as it is; of several, all rows and claims.
+    fn combined(&self, scale: Scale, mut results: Vec<ExperimentResult>) -> ExperimentResult {
+        if self.what != What::All && results.len() == 1 {
+            return results.remove(0);
+        }
+        ExperimentResult::combined(self.what.name(), scale, results)
+    }
+
     /// Of a single experiment its own record, which may be older than this report.
     fn record_of_all(
         &self,
@@ -131,74 +139,6 @@ impl Reproduce {
         whole.seeds.sort_unstable();
         whole.seeds.dedup();
         whole
-    }
-}
-
-/// The scale of what is told of: of the language models, if there are some.
-fn told_scale(results: &[ExperimentResult]) -> Option<Scale> {
-    let names = Experiment::ALL.map(Experiment::name);
-    let of_language_models =
-        |result: &&ExperimentResult| names.contains(&result.experiment.as_str());
-    let first = results.iter().find(of_language_models).or(results.first());
-    first.map(|result| result.scale)
-}
-
-fn lead(scale: Scale) -> &'static str {
-    match scale {
-        Scale::Quick => {
-            "Every experiment of “Breaking the Activation Function Bottleneck through Adaptive Parameterization” \
-             (Flennerhag et al., 2018), in a few minutes on data inside the program. It shows that everything works; \
-             it judges no claim."
-        }
-        Scale::Small | Scale::Medium => {
-            "Experiments of “Breaking the Activation Function Bottleneck through Adaptive Parameterization” \
-             (Flennerhag et al., 2018): feed-forward networks as published, language models with the paper's protocol \
-             at a smaller size, and the paper's claims judged one by one."
-        }
-        Scale::Full => {
-            "Experiments of “Breaking the Activation Function Bottleneck through Adaptive Parameterization” \
-             (Flennerhag et al., 2018), at the paper's sizes, with the paper's claims judged one by one."
-        }
-    }
-}
-
-/// The result of a single experiment as it is; of several, all rows and claims, each with its experiment's name.
-fn combine(what: What, scale: Scale, mut results: Vec<ExperimentResult>) -> ExperimentResult {
-    if what != What::All && results.len() == 1 {
-        return results.remove(0);
-    }
-    let mut combined = ExperimentResult {
-        experiment: what.name().to_owned(),
-        scale,
-        rows: Vec::new(),
-        claims: Vec::new(),
-    };
-    for result in results {
-        for mut row in result.rows {
-            row.metrics
-                .insert("experiment".to_owned(), result.experiment.clone().into());
-            combined.rows.push(row);
-        }
-        combined.claims.extend(result.claims);
-    }
-    combined
-}
-
-fn told(record: &RunRecord) -> Provenance {
-    Provenance {
-        command: record.command.clone(),
-        version: record.version.clone(),
-        commit: record.commit.clone(),
-        seeds: record.seeds.clone(),
-        machine: record.machine.clone(),
-        data: record.data.clone().into_iter().collect(),
-        started: record.started.clone(),
-        duration: number::duration(record.seconds),
-        more: vec![
-            ("Burn".to_owned(), record.burn.clone()),
-            ("Device".to_owned(), record.device.clone()),
-            ("Runs at a time".to_owned(), record.threads.to_string()),
-        ],
     }
 }
 

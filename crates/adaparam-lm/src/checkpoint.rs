@@ -1,0 +1,246 @@
+//! Checkpoints: folders that are whole or not there at all.
+//!
+//! A run keeps them in `checkpoints/`, each with its weights, optimiser and carried state as safetensors, its
+//! vocabulary, its counters and configuration as JSON, and the sums of all of these in `SHA256SUMS`. It is written
+//! under another name, brought to disk and then renamed.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use adaparam_data::checksum::Checksum;
+use adaparam_data::text::Vocabulary;
+use adaparam_runs::RunError;
+use adaparam_runs::whole_file::{UNFINISHED, write_folder};
+use burn::tensor::Device;
+use serde::{Deserialize, Serialize};
+
+use crate::LmError;
+use crate::config::LanguageModelConfig;
+use crate::snapshot::{Counters, Snapshot};
+use crate::tensor_file::TensorFile;
+
+const FOLDER: &str = "checkpoints";
+const WEIGHTS: &str = "weights.safetensors";
+const OPTIMISER: &str = "optimiser.safetensors";
+const STATE: &str = "state.safetensors";
+const VOCABULARY: &str = "vocabulary.txt";
+const HEAD: &str = "checkpoint.json";
+const SUMS: &str = "SHA256SUMS";
+/// How many of the newest are kept, besides the best.
+const KEPT: usize = 3;
+const FORMAT: u32 = 1;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    format: u32,
+    counters: Counters,
+    corpus: String,
+    config: LanguageModelConfig,
+}
+
+/// A checkpoint that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damaged {
+    /// Its folder.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// The checkpoint to go on from.
+#[derive(Debug)]
+pub struct Found {
+    /// Its folder.
+    pub path: PathBuf,
+    /// Its content.
+    pub snapshot: Snapshot,
+    /// Newer ones that are damaged.
+    pub damaged: Vec<Damaged>,
+}
+
+/// Whether a run has left checkpoints in `run`.
+pub fn has_checkpoints(run: &Path) -> bool {
+    !names(run).is_empty()
+}
+
+/// The checkpoint of `snapshot` in the folder of a run, written unless it is there already.
+pub fn saved(run: &Path, snapshot: &Snapshot) -> Result<PathBuf, RunError> {
+    let path = run.join(FOLDER).join(snapshot.counters.name());
+    if path.exists() {
+        return Ok(path);
+    }
+    save(run, snapshot)
+}
+
+/// Writes a checkpoint into the folder of a run, and removes those that are no longer kept.
+///
+/// One of this name can only be a damaged one, or one left by a longer run that went on from here: it is replaced.
+pub fn save(run: &Path, snapshot: &Snapshot) -> Result<PathBuf, RunError> {
+    let all = run.join(FOLDER);
+    let name = snapshot.counters.name();
+    write_folder(&all, &name, files(snapshot))?;
+    remove_old(run, snapshot);
+    Ok(all.join(name))
+}
+
+/// The files of a checkpoint, their sums the last.
+fn files(snapshot: &Snapshot) -> Vec<(&'static str, Vec<u8>)> {
+    let head = Head {
+        format: FORMAT,
+        counters: snapshot.counters.clone(),
+        corpus: snapshot.corpus.clone(),
+        config: snapshot.config.clone(),
+    };
+    let mut head = serde_json::to_vec_pretty(&head).expect("a head has a JSON form");
+    head.push(b'\n');
+    let mut files = vec![
+        (WEIGHTS, snapshot.weights().to_bytes()),
+        (OPTIMISER, snapshot.moments().to_bytes()),
+        (STATE, snapshot.carried().to_bytes()),
+        (VOCABULARY, snapshot.vocabulary.to_text().into_bytes()),
+        (HEAD, head),
+    ];
+    let mut sums = String::new();
+    for (name, content) in &files {
+        let _ = writeln!(sums, "{}  {name}", Checksum::of(content));
+    }
+    files.push((SUMS, sums.into_bytes()));
+    files
+}
+
+/// Removes all but the newest and the best, and what an interrupted save has left. What cannot be removed is only in
+/// the way of the next try.
+fn remove_old(run: &Path, newest: &Snapshot) {
+    let all = run.join(FOLDER);
+    let best = newest
+        .counters
+        .best
+        .as_ref()
+        .map(|best| best.checkpoint.as_str());
+    let names = names(run);
+    let old = names.iter().rev().skip(KEPT);
+    for name in old.filter(|name| Some(name.as_str()) != best) {
+        let _ = fs::remove_dir_all(all.join(name));
+    }
+    for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Removes every checkpoint of a run but the one of this name, once nothing goes on from them.
+pub(crate) fn keep_only(run: &Path, kept: &str) {
+    let names = names(run);
+    if names.iter().any(|name| name == kept) {
+        for name in names.iter().filter(|name| name.as_str() != kept) {
+            let _ = fs::remove_dir_all(run.join(FOLDER).join(name));
+        }
+    }
+}
+
+/// The names of a run's checkpoints, the oldest first.
+fn names(run: &Path) -> Vec<String> {
+    let entries = fs::read_dir(run.join(FOLDER))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.starts_with("step-"))
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+/// The newest checkpoint of a run that is not damaged.
+pub fn newest(run: &Path, device: &Device) -> Result<Found, LmError> {
+    let mut damaged = Vec::new();
+    for name in names(run).into_iter().rev() {
+        let path = run.join(FOLDER).join(name);
+        match verify(&path) {
+            Ok(()) => {
+                let snapshot = load(&path, device)?;
+                return Ok(Found {
+                    path,
+                    snapshot,
+                    damaged,
+                });
+            }
+            Err(problem) => damaged.push(Damaged { path, problem }),
+        }
+    }
+    let rule = match damaged.as_slice() {
+        [] => "holds no checkpoint: name the folder of a run of `adaparam train`".to_owned(),
+        [first, ..] => format!(
+            "every checkpoint is damaged; the newest: {}: {}",
+            first.path.display(),
+            first.problem
+        ),
+    };
+    Err(RunError::folder(run, rule).into())
+}
+
+/// The best checkpoint of a run; the newest while no epoch is finished, or if the best is damaged.
+pub fn best(run: &Path, device: &Device) -> Result<Found, LmError> {
+    let mut found = newest(run, device)?;
+    if let Some(best) = &found.snapshot.counters.best {
+        let path = run.join(FOLDER).join(&best.checkpoint);
+        match verify(&path) {
+            Ok(()) => {
+                found.snapshot = load(&path, device)?;
+                found.path = path;
+            }
+            Err(problem) => found.damaged.push(Damaged { path, problem }),
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a folder is a checkpoint, whole or not.
+pub(crate) fn is_checkpoint(folder: &Path) -> bool {
+    folder.join(HEAD).is_file()
+}
+
+/// The checkpoint in a folder, if it is not damaged.
+pub fn open(folder: &Path, device: &Device) -> Result<Snapshot, LmError> {
+    verify(folder).map_err(|problem| {
+        let rule = format!("the checkpoint is damaged: {problem}; name another one");
+        RunError::folder(folder, rule)
+    })?;
+    load(folder, device)
+}
+
+/// Compares every file of a checkpoint with its sum.
+fn verify(folder: &Path) -> Result<(), String> {
+    let sums = fs::read_to_string(folder.join(SUMS)).map_err(|error| format!("{SUMS}: {error}"))?;
+    for name in [WEIGHTS, OPTIMISER, STATE, VOCABULARY, HEAD] {
+        let content = fs::read(folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
+        let line = format!("{}  {name}", Checksum::of(&content));
+        if !sums.lines().any(|sum| sum == line) {
+            return Err(format!("{name} is not what was written"));
+        }
+    }
+    Ok(())
+}
+
+/// Reads a checkpoint, whose sums are right.
+fn load(folder: &Path, device: &Device) -> Result<Snapshot, LmError> {
+    let at = |name: &str| folder.join(name);
+    let read =
+        |name: &str| fs::read(at(name)).map_err(RunError::file(at(name), "cannot read this file"));
+    let tensors = |name: &str| TensorFile::parse(&at(name), &read(name)?);
+    let head: Head = serde_json::from_slice(&read(HEAD)?).map_err(|error| RunError::Config {
+        place: at(HEAD).display().to_string(),
+        message: error.to_string(),
+    })?;
+    let vocabulary = Vocabulary::load(&at(VOCABULARY))?;
+    let mut snapshot = Snapshot::new(head.config, vocabulary, head.corpus, device);
+    snapshot.counters = head.counters;
+    snapshot.set_weights(&at(WEIGHTS), tensors(WEIGHTS)?)?;
+    snapshot.set_moments(&at(OPTIMISER), tensors(OPTIMISER)?)?;
+    snapshot.set_carried(&at(STATE), tensors(STATE)?, device)?;
+    Ok(snapshot)
+}

@@ -1,0 +1,116 @@
+//! From a configuration to texts.
+
+use std::path::Path;
+
+use adaparam_data::registry::Dataset;
+use adaparam_data::text::{Corpus, Text, TextSplit, moby_dick};
+use adaparam_runs::RunError;
+
+use crate::LmError;
+use crate::config::{DataSpec, TextSource};
+
+impl TextSource {
+    /// The data set of this name, unless it is files of one's own.
+    pub fn dataset(self) -> Option<Dataset> {
+        match self {
+            Self::MobyDick => Some(Dataset::MobyDick),
+            Self::Ptb => Some(Dataset::Ptb),
+            Self::WikiText2 => Some(Dataset::WikiText2),
+            Self::Files => None,
+        }
+    }
+
+    /// The source of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::MobyDick, Self::Ptb, Self::WikiText2]
+            .into_iter()
+            .find(|source| source.dataset().is_some_and(|set| set.name() == name))
+    }
+
+    /// The number of words in the vocabulary, where it is known beforehand.
+    pub fn vocabulary_size(self) -> Option<usize> {
+        match self {
+            Self::MobyDick => Some(6_171),
+            Self::Ptb => Some(10_000),
+            Self::WikiText2 => Some(33_278),
+            Self::Files => None,
+        }
+    }
+}
+
+impl DataSpec {
+    /// Reads the three texts. `data_folder` is where data sets lie; embedded text and files of one's own need none.
+    pub fn read(&self, data_folder: &Path) -> Result<TextSplit, LmError> {
+        let texts = match (self.set, &self.train, &self.valid, &self.test) {
+            (TextSource::MobyDick, ..) => moby_dick(),
+            (TextSource::Files, Some(train), Some(valid), Some(test)) => {
+                TextSplit::read_files(train, valid, test)?
+            }
+            (TextSource::Files, Some(train), ..) => {
+                TextSplit::cut(&Text::read(train)?, self.valid_share, self.test_share)?
+            }
+            (TextSource::Files, None, ..) => {
+                let rule = "a training text must be named, as data.train or with --text";
+                return Err(RunError::value("data.set", "files", rule).into());
+            }
+            (TextSource::Ptb, ..) => read_set(Dataset::Ptb, data_folder)?,
+            (TextSource::WikiText2, ..) => read_set(Dataset::WikiText2, data_folder)?,
+        };
+        Ok(texts)
+    }
+
+    /// Reads the three texts as ids, as a model is trained on them.
+    pub fn corpus(&self, data_folder: &Path) -> Result<Corpus, LmError> {
+        let mut corpus = Corpus::new(&self.read(data_folder)?, self.min_count)?;
+        if self.train_words > 0 {
+            corpus.train.truncate(self.train_words);
+        }
+        Ok(corpus)
+    }
+}
+
+fn read_set(set: Dataset, data_folder: &Path) -> Result<TextSplit, LmError> {
+    Ok(TextSplit::read_folder(&set.folder(data_folder))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use adaparam_data::text::Vocabulary;
+
+    use super::*;
+
+    #[test]
+    fn the_embedded_text_has_the_vocabulary_that_is_stated() {
+        let vocabulary = Vocabulary::new(&moby_dick().train, 1);
+        assert_eq!(
+            TextSource::MobyDick.vocabulary_size(),
+            Some(vocabulary.len())
+        );
+    }
+
+    #[test]
+    fn a_part_of_the_training_text_keeps_the_vocabulary_of_the_whole() {
+        let read = |train_words| {
+            let data = DataSpec {
+                set: TextSource::MobyDick,
+                train_words,
+                ..DataSpec::default()
+            };
+            data.corpus(Path::new("")).unwrap()
+        };
+        let (whole, part) = (read(0), read(1_000));
+        assert_eq!(part.train, whole.train[..1_000]);
+        assert_eq!(part.vocabulary, whole.vocabulary);
+        assert_eq!(part.valid, whole.valid);
+        assert_ne!(part.checksum(), whole.checksum());
+    }
+
+    #[test]
+    fn sources_are_found_by_the_names_of_their_sets() {
+        assert_eq!(
+            TextSource::from_name("wikitext-2"),
+            Some(TextSource::WikiText2)
+        );
+        assert_eq!(TextSource::from_name("mnist"), None);
+    }
+}

@@ -1,0 +1,356 @@
+//! How fast a language model is trained, evaluated and generates on this machine, next to the machine's limits.
+
+use std::time::Instant;
+
+use adaparam_data::draw::{Draws, Purpose};
+use adaparam_data::text::Columns;
+use adaparam_kernels::{Engine, peak};
+use burn::tensor::Device;
+use serde::Serialize;
+
+use crate::LmError;
+use crate::adam::Adam;
+use crate::compute::{Learner, PHASES, Phase, Phases, Reader};
+use crate::config::LanguageModelConfig;
+use crate::generate::{Generator, Sampling};
+use crate::masks::{MaskPlace, WindowMasks};
+use crate::model::LanguageModel;
+
+/// Words generated in one measurement: fewer would be too short for the clock and the caches to settle.
+const WORDS_AT_ONCE: usize = 20;
+/// The first repetitions make buffers and do not count.
+const WARM_UP: usize = 2;
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activity {
+    /// Training steps: draws of dropout, forward, backward, update.
+    Step,
+    /// Evaluation of windows.
+    Eval,
+    /// Words drawn one after the other.
+    Generate,
+}
+
+/// What computes training steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Means {
+    /// The CPU kernels, where they know the layers.
+    Kernels,
+    /// Burn's tensor operations and autodiff.
+    Readable,
+}
+
+/// What was measured. Times are medians, with the quartiles as their spread.
+#[derive(Debug, Clone, Serialize)]
+pub struct Speed {
+    /// What was measured.
+    pub what: Activity,
+    /// What computed it.
+    pub means: Means,
+    /// The number of parameters.
+    pub parameters: usize,
+    /// Columns.
+    pub batch: usize,
+    /// Rows of a window.
+    pub window: usize,
+    /// Threads.
+    pub threads: usize,
+    /// The instruction set.
+    pub instructions: &'static str,
+    /// How many were measured, after the first ones.
+    pub repetitions: usize,
+    /// Milliseconds of a training step, a window, or a word.
+    pub ms_per_step: f64,
+    /// Its lower quartile.
+    pub ms_lower_quartile: f64,
+    /// Its upper quartile.
+    pub ms_upper_quartile: f64,
+    /// Words a second.
+    pub words_per_s: f64,
+    /// Billions of operations of a step: a multiplication and an addition for each weight and row, three times in
+    /// training.
+    pub gflop_per_step: f64,
+    /// Billions of operations a second.
+    pub gflops: f64,
+    /// The same of a loop of multiply-adds that touches no memory, run between the steps; the median.
+    pub fma_peak_gflops: f64,
+    /// The one as a fraction of the other.
+    pub fraction_of_peak: f64,
+    /// Billions of bytes a second that are read from a buffer as large as the weights.
+    pub memory_gbps: f64,
+    /// The most memory that the process has had, where the system tells.
+    pub peak_rss_mb: Option<f64>,
+    /// Where the time of a training step goes.
+    pub phases: Vec<PhaseSpeed>,
+}
+
+/// The speed of one phase of a training step.
+#[derive(Debug, Clone, Serialize)]
+pub struct PhaseSpeed {
+    /// Its name.
+    pub phase: &'static str,
+    /// Milliseconds, the median.
+    pub ms: f64,
+    /// Billions of operations a second, where products are what it does.
+    pub gflops: Option<f64>,
+    /// Billions of bytes of parameters, gradients and moments a second, where moving them is what it does.
+    pub gbps: Option<f64>,
+}
+
+/// Measures what a model of `config` does with a vocabulary of so many words. Words are random: speed does not depend
+/// on what they say. `watch` is told how many repetitions are done.
+pub fn measure(
+    config: &LanguageModelConfig,
+    vocabulary: usize,
+    what: Activity,
+    means: Means,
+    repetitions: usize,
+    engine: &Engine,
+    watch: &mut dyn FnMut(usize),
+) -> Result<Speed, LmError> {
+    let (spec, train) = (&config.model, &config.train);
+    let parameters = spec.parameter_count(vocabulary);
+    let memory_gbps = peak::memory_gbps(engine, parameters * 4);
+    let mut model = LanguageModel::new(spec, vocabulary, train.seed, &Device::flex());
+    let (batch, window) = match what {
+        Activity::Step => (train.batch, train.window),
+        Activity::Eval => (train.valid_batch, train.window),
+        Activity::Generate => (1, 1),
+    };
+    let ids = random_words(vocabulary, batch * (window + 1));
+    let columns = Columns::new(&ids, batch)?;
+    let window = columns.window(0, window);
+    let mut clock = Clock::new(engine, repetitions, watch);
+    let mut phases: Vec<Phases> = Vec::new();
+    let mut words = window.targets.len();
+    match what {
+        Activity::Step => {
+            let mut learner = match means {
+                Means::Kernels => Learner::new(&model),
+                Means::Readable => Learner::readable(&model),
+            };
+            let mut adam = Adam::new(train);
+            let mut state = model.stack.zero_state(batch, &Device::flex());
+            clock.run(|step| {
+                let place = MaskPlace {
+                    draws: Draws::new(train.seed),
+                    epoch: 0,
+                    step,
+                    first_column: 0,
+                };
+                let masks = WindowMasks::draw(place, batch, vocabulary, spec, train);
+                let before = state.clone();
+                state = learner.learn(engine, &model, &window, before, Some(&masks));
+                // Weights stay about as they are: this is no training.
+                adam.update(engine, &mut model, &learner.gradients(), 1e-6);
+                learner.phases().done(Phase::Optimiser);
+                phases.push(learner.phases().clone());
+            });
+        }
+        Activity::Eval => {
+            let mut reader = Reader::new(engine, &model, batch);
+            clock.run(|_| {
+                reader.losses(&window);
+            });
+        }
+        Activity::Generate => {
+            let sampling = Sampling {
+                temperature: 1.0,
+                top_k: 0,
+                seed: 1,
+            };
+            let mut generator = Generator::new(engine, &model, sampling);
+            let mut word = 0;
+            words = WORDS_AT_ONCE;
+            clock.run(|_| {
+                for _ in 0..WORDS_AT_ONCE {
+                    word = generator.next(word, None);
+                }
+            });
+        }
+    }
+    let [lower, median, upper] = quartiles(&mut clock.times);
+    let [_, fma_peak, _] = quartiles(&mut clock.peaks);
+    let products = match what {
+        Activity::Step => 3,
+        Activity::Eval | Activity::Generate => 1,
+    };
+    let gflop = |weights: usize| 2e-9 * (products * words * weights) as f64;
+    let per_unit = match what {
+        Activity::Generate => 1.0 / words as f64,
+        Activity::Step | Activity::Eval => 1.0,
+    };
+    let gflops = gflop(parameters) / median;
+    Ok(Speed {
+        what,
+        means,
+        parameters,
+        batch,
+        window: window.steps,
+        threads: engine.pool().threads(),
+        instructions: engine.path().name(),
+        repetitions,
+        ms_per_step: 1e3 * median * per_unit,
+        ms_lower_quartile: 1e3 * lower * per_unit,
+        ms_upper_quartile: 1e3 * upper * per_unit,
+        words_per_s: words as f64 / median,
+        gflop_per_step: gflop(parameters) * per_unit,
+        gflops,
+        fma_peak_gflops: fma_peak,
+        fraction_of_peak: gflops / fma_peak,
+        memory_gbps,
+        peak_rss_mb: peak_memory_mb(),
+        phases: phase_speeds(
+            &phases[phases.len().min(WARM_UP)..],
+            parameters,
+            vocabulary * spec.embedding,
+            words,
+        ),
+    })
+}
+
+/// Times repetitions, with the multiply-add peak taken between them.
+struct Clock<'a> {
+    engine: &'a Engine,
+    repetitions: usize,
+    watch: &'a mut dyn FnMut(usize),
+    times: Vec<f64>,
+    peaks: Vec<f64>,
+}
+
+impl<'a> Clock<'a> {
+    fn new(engine: &'a Engine, repetitions: usize, watch: &'a mut dyn FnMut(usize)) -> Self {
+        Self {
+            engine,
+            repetitions,
+            watch,
+            times: Vec::new(),
+            peaks: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, mut work: impl FnMut(u64)) {
+        (0..WARM_UP as u64).for_each(&mut work);
+        for repetition in 0..self.repetitions {
+            self.peaks.push(peak::fma_sustained(self.engine));
+            let start = Instant::now();
+            work((WARM_UP + repetition) as u64);
+            self.times.push(start.elapsed().as_secs_f64());
+            (self.watch)(repetition + 1);
+        }
+    }
+}
+
+fn random_words(vocabulary: usize, count: usize) -> Vec<u32> {
+    let mut stream = Draws::new(0).stream(Purpose::Inspect, &[count as u64]);
+    (0..count)
+        .map(|_| stream.below(vocabulary as u64) as u32)
+        .collect()
+}
+
+fn quartiles(values: &mut [f64]) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| values[(values.len() - 1) * quarter / 4])
+}
+
+fn phase_speeds(
+    phases: &[Phases],
+    parameters: usize,
+    embedding: usize,
+    words: usize,
+) -> Vec<PhaseSpeed> {
+    if phases.is_empty() {
+        return Vec::new();
+    }
+    let seconds = |phase| {
+        let mut times: Vec<f64> = phases
+            .iter()
+            .map(|phases| phases.of(phase).as_secs_f64())
+            .collect();
+        quartiles(&mut times)[1]
+    };
+    // The plain LSTM makes the gradients of its matrices while it goes back through time.
+    let is_one_pass = seconds(Phase::WeightGradients) == 0.0;
+    let products = |phase| match phase {
+        Phase::TensorOperations => 3 * parameters,
+        Phase::Softmax => 3 * embedding,
+        Phase::ThroughTime if is_one_pass => 2 * (parameters - embedding),
+        Phase::Forward | Phase::ThroughTime | Phase::WeightGradients => parameters - embedding,
+        _ => 0,
+    };
+    // Packing reads and writes the weights; the optimiser reads gradients twice, weights and moments once, and
+    // writes these two.
+    let moved = |phase| match phase {
+        Phase::Packing => 2 * parameters,
+        Phase::Optimiser => 6 * parameters,
+        _ => 0,
+    };
+    let rate = |amount: usize, each: f64, seconds: f64| {
+        (amount > 0 && seconds > 0.0).then(|| 1e-9 * each * amount as f64 / seconds)
+    };
+    PHASES
+        .into_iter()
+        .filter(|&phase| seconds(phase) > 0.0)
+        .map(|phase| PhaseSpeed {
+            phase: phase.name(),
+            ms: 1e3 * seconds(phase),
+            gflops: rate(products(phase), 2.0 * words as f64, seconds(phase)),
+            gbps: rate(moved(phase), 4.0, seconds(phase)),
+        })
+        .collect()
+}
+
+/// The most memory that this process has had; none where the system does not tell it in a file.
+fn peak_memory_mb() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024.0 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preset;
+
+    #[test]
+    fn every_activity_is_measured_and_adds_up() {
+        let mut config = preset("quick").unwrap().config;
+        config.model.embedding = 8;
+        config.model.hidden = 12;
+        config.model.latent = 4;
+        let engine = Engine::new(1);
+        for what in [Activity::Step, Activity::Eval, Activity::Generate] {
+            let mut seen = 0;
+            let mut watch = |done| seen = done;
+            let speed = measure(&config, 50, what, Means::Kernels, 5, &engine, &mut watch);
+            let speed = speed.unwrap();
+            assert_eq!(seen, 5);
+            assert_eq!(speed.parameters, config.model.parameter_count(50));
+            assert!(speed.ms_lower_quartile <= speed.ms_per_step);
+            assert!(speed.ms_per_step <= speed.ms_upper_quartile);
+            // The two are the same number, told in different units, up to rounding.
+            let words = speed.words_per_s * speed.ms_per_step / 1e3;
+            assert!((words - (speed.batch * speed.window) as f64).abs() < 1e-6);
+            assert_eq!(speed.phases.is_empty(), what != Activity::Step);
+        }
+    }
+
+    #[test]
+    fn tensor_operations_are_one_phase_with_all_products() {
+        let mut config = preset("quick").unwrap().config;
+        config.model.embedding = 8;
+        config.model.hidden = 12;
+        config.model.latent = 4;
+        let engine = Engine::new(1);
+        let means = Means::Readable;
+        let speed = measure(&config, 50, Activity::Step, means, 3, &engine, &mut |_| ()).unwrap();
+        let names: Vec<&str> = speed.phases.iter().map(|phase| phase.phase).collect();
+        assert_eq!(names, ["forward and backward", "optimiser"]);
+        let products = speed.phases[0].gflops.unwrap() * speed.phases[0].ms / 1e3;
+        assert!((products / speed.gflop_per_step - 1.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,61 @@
+//! Models of different kinds with the same number of parameters.
+
+use adaparam_lm::ModelSpec;
+
+/// The same model with the hidden state whose number of parameters is nearest to `parameters`.
+pub(super) fn with_parameters(
+    model: &ModelSpec,
+    vocabulary: usize,
+    parameters: usize,
+) -> ModelSpec {
+    let sized = |hidden| ModelSpec {
+        hidden,
+        ..model.clone()
+    };
+    let count = |hidden| sized(hidden).parameter_count(vocabulary);
+    let mut above = 1;
+    while count(above) < parameters {
+        above *= 2;
+    }
+    let mut below = above / 2;
+    while above - below > 1 {
+        let middle = usize::midpoint(below, above);
+        if count(middle) < parameters {
+            below = middle;
+        } else {
+            above = middle;
+        }
+    }
+    let nearest = [below.max(1), above]
+        .into_iter()
+        .min_by_key(|&hidden| count(hidden).abs_diff(parameters));
+    sized(nearest.unwrap_or(above))
+}
+
+#[cfg(test)]
+mod tests {
+    use adaparam_lm::LayerKind;
+
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_model_is_found_again_from_its_parameters() {
+        for kind in [LayerKind::Lstm, LayerKind::AdaptiveLstm] {
+            for hidden in [1, 2, 3, 64, 240, 1150] {
+                let model = ModelSpec {
+                    kind,
+                    hidden,
+                    ..ModelSpec::default()
+                };
+                let found = with_parameters(&model, 10_000, model.parameter_count(10_000));
+                assert_eq!(found.hidden, hidden);
+            }
+        }
+    }
+
+    #[test]
+    fn no_model_is_smaller_than_one_unit() {
+        let model = ModelSpec::default();
+        assert_eq!(with_parameters(&model, 10_000, 0).hidden, 1);
+    }
+}

@@ -1,0 +1,233 @@
+//! From an experiment to its runs.
+
+use std::path::Path;
+
+use adaparam_lm::LanguageModelConfig;
+use adaparam_lm::LmError;
+use adaparam_lm::preset;
+use adaparam_lm::sweep::{Manifest, RunSpec};
+use adaparam_runs::RunError;
+
+use super::Experiment;
+use super::equal_size::with_parameters;
+use super::rates::drawn;
+use super::row::ModelRow;
+use super::scale::training_of;
+use crate::PaperError;
+use crate::result::Scale;
+
+/// What a person decides about an experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanChoices {
+    /// How large.
+    pub scale: Scale,
+    /// Runs of each model, with the seeds 1, 2, …
+    pub seeds: u64,
+    /// Draws of the dropout rates, for the robustness study.
+    pub draws: Option<u64>,
+    /// Keys of every configuration to change, with their values.
+    pub changes: Vec<(String, String)>,
+}
+
+impl Experiment {
+    /// Every run of this experiment: the first seed or draw of every model, then the second, and so on.
+    ///
+    /// `data_folder` is read only where the size of the vocabulary is not known beforehand.
+    pub fn plan(self, choices: &PlanChoices, data_folder: &Path) -> Result<Manifest, PaperError> {
+        let rows = self.configurations(choices, data_folder)?;
+        let draws = choices.draws.or(self.default_draws(choices.scale));
+        if draws.is_some() != (self == Self::Robustness) {
+            let rule = "only the robustness study draws settings";
+            return Err(RunError::value("draws", draws.unwrap_or(0), rule).into());
+        }
+        let mut runs = Vec::new();
+        for seed in 1..=choices.seeds {
+            for draw in draws.map_or(vec![None], |draws| (0..draws).map(Some).collect()) {
+                for (row, config) in &rows {
+                    let mut config = config.clone();
+                    config.train.seed = seed;
+                    let mut id = format!("{}-seed-{seed}", row.key);
+                    if let Some(draw) = draw {
+                        config.train = drawn(&config.train, seed, draw);
+                        id = format!("{id}-draw-{draw:03}");
+                    }
+                    config.check()?;
+                    runs.push(RunSpec::new(id, row.key, row.label, draw, config));
+                }
+            }
+        }
+        Ok(Manifest::new(self.name(), choices.scale.name(), runs))
+    }
+
+    /// The configuration of each row, before seeds and draws.
+    fn configurations(
+        self,
+        choices: &PlanChoices,
+        data_folder: &Path,
+    ) -> Result<Vec<(ModelRow, LanguageModelConfig)>, PaperError> {
+        let rows = self.rows(choices.scale).into_iter();
+        let is_full = choices.scale == Scale::Full;
+        if is_full {
+            return rows
+                .map(|row| {
+                    let config = self.full_size(&row);
+                    Ok((row, with_changes(config, &choices.changes, "")?))
+                })
+                .collect();
+        }
+        let reference = with_changes(self.reference(choices.scale), &choices.changes, "")?;
+        reference.check()?;
+        let vocabulary = vocabulary_size(&reference, data_folder)?;
+        let parameters = reference.model.parameter_count(vocabulary);
+        rows.map(|row| {
+            let config = LanguageModelConfig {
+                data: reference.data.clone(),
+                model: with_parameters(
+                    &row.variant.applied(&reference.model),
+                    vocabulary,
+                    parameters,
+                ),
+                train: training_of(row.variant, choices.scale, &reference.train),
+            };
+            // What a person says about training holds for every row.
+            Ok((row, with_changes(config, &choices.changes, "train.")?))
+        })
+        .collect()
+    }
+
+    fn full_size(self, row: &ModelRow) -> LanguageModelConfig {
+        let mut config = preset(row.preset).expect("rows name presets").config;
+        config.data.set = self.text(Scale::Full);
+        if self == Self::Robustness {
+            config.train.epochs = 10;
+            config.train.cut_after.clear();
+        }
+        config
+    }
+}
+
+fn with_changes(
+    mut config: LanguageModelConfig,
+    changes: &[(String, String)],
+    section: &str,
+) -> Result<LanguageModelConfig, RunError> {
+    for (key, value) in changes.iter().filter(|(key, _)| key.starts_with(section)) {
+        config = config.with(key, value)?;
+    }
+    Ok(config)
+}
+
+fn vocabulary_size(config: &LanguageModelConfig, data_folder: &Path) -> Result<usize, LmError> {
+    match config.data.set.vocabulary_size() {
+        Some(size) if config.data.min_count == 1 => Ok(size),
+        _ => Ok(config.data.corpus(data_folder)?.vocabulary.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choices(scale: Scale) -> PlanChoices {
+        PlanChoices {
+            scale,
+            seeds: 2,
+            draws: None,
+            changes: Vec::new(),
+        }
+    }
+
+    fn planned(experiment: Experiment, choices: &PlanChoices) -> Manifest {
+        experiment.plan(choices, Path::new("")).unwrap()
+    }
+
+    fn parameters(run: &RunSpec) -> f64 {
+        let vocabulary = run.config.data.set.vocabulary_size().unwrap();
+        run.config.model.parameter_count(vocabulary) as f64
+    }
+
+    #[test]
+    fn below_full_scale_all_models_have_as_many_parameters_within_one_per_cent() {
+        for experiment in Experiment::ALL {
+            for scale in [Scale::Medium, Scale::Small, Scale::Quick] {
+                let manifest = planned(experiment, &choices(scale));
+                let expected = parameters(manifest.runs.last().unwrap());
+                for run in &manifest.runs {
+                    let ratio = parameters(run) / expected;
+                    assert!((ratio - 1.0).abs() < 0.01, "{}: {ratio}", run.id);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn scales_have_the_sizes_that_their_names_promise() {
+        for (scale, millions) in [(Scale::Small, 1.8..2.3), (Scale::Medium, 4.0..6.0)] {
+            let run = &planned(Experiment::Ptb, &choices(scale)).runs[0];
+            assert!(
+                millions.contains(&(parameters(run) / 1e6)),
+                "{scale:?}: {}",
+                parameters(run)
+            );
+        }
+    }
+
+    #[test]
+    fn the_first_seed_of_every_model_comes_before_the_second() {
+        let manifest = planned(Experiment::Ablation, &choices(Scale::Small));
+        let seeds: Vec<u64> = manifest.runs.iter().map(|run| run.seed).collect();
+        assert_eq!(seeds, [vec![1; 7], vec![2; 7]].concat());
+    }
+
+    #[test]
+    fn the_baseline_is_clipped_and_the_adaptive_models_are_not() {
+        for scale in Scale::ALL {
+            for run in planned(Experiment::Ablation, &choices(scale)).runs {
+                let clip = run.config.train.clip;
+                let expected = if run.row == "lstm" { 5.0 } else { 0.0 };
+                assert!((clip - expected).abs() < 1e-12, "{}: {clip}", run.id);
+            }
+        }
+    }
+
+    #[test]
+    fn a_robustness_study_draws_and_others_do_not() {
+        let drawn = planned(
+            Experiment::Robustness,
+            &PlanChoices {
+                draws: Some(3),
+                ..choices(Scale::Full)
+            },
+        );
+        assert_eq!(drawn.runs.len(), 2 * 2 * 3);
+        assert!(drawn.runs.iter().all(|run| run.config.train.epochs == 10));
+        let error = Experiment::Ptb.plan(
+            &PlanChoices {
+                draws: Some(3),
+                ..choices(Scale::Small)
+            },
+            Path::new(""),
+        );
+        assert!(error.unwrap_err().to_string().contains("draws = 3"));
+    }
+
+    #[test]
+    fn changes_reach_every_run() {
+        let mut choices = choices(Scale::Quick);
+        choices.changes = vec![
+            ("train.epochs".to_owned(), "1".to_owned()),
+            ("train.clip".to_owned(), "0.5".to_owned()),
+            ("model.embedding".to_owned(), "16".to_owned()),
+        ];
+        for run in planned(Experiment::Ablation, &choices).runs {
+            assert_eq!(
+                (run.config.train.epochs, run.config.model.embedding),
+                (1, 16)
+            );
+            assert!((run.config.train.clip - 0.5).abs() < 1e-12);
+        }
+        choices.changes = vec![("train.epohcs".to_owned(), "1".to_owned())];
+        let error = Experiment::Ptb.plan(&choices, Path::new("")).unwrap_err();
+        assert!(error.to_string().contains("train.epochs"), "{error}");
+    }
+}

@@ -1,0 +1,30 @@
+//! The experiments of the paper: what is run, what came out, what it says of the paper's claims, and the pages that tell
+//! of it.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`network`] | feed-forward networks of static and adaptive layers, described by data |
+//! | [`fit`] | their training loop |
+//! | [`tail`] | tail regression, paper section 4.1 |
+//! | [`image`] | image classification, paper section 4.2 |
+//! | [`heat_maps`] | what adaptation does to a matrix, paper Figure 1 |
+//! | [`experiment`] | language models, paper sections 4.3 to 4.6 |
+//! | [`result`] | rows, claims and spreads: what an experiment found |
+//! | [`kept`] | a finished experiment on disk, to be told of again |
+//! | [`page`] | what each experiment puts into a report |
+
+mod error;
+pub mod experiment;
+pub mod fit;
+pub mod heat_maps;
+pub mod image;
+pub mod kept;
+pub mod network;
+pub mod optimiser;
+pub mod page;
+mod part;
+pub mod result;
+pub mod tail;
+
+pub use error::PaperError;
+pub use part::PartReport;

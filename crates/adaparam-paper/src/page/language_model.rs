@@ -1,0 +1,299 @@
+use adaparam_lm::TextSource;
+use adaparam_lm::sweep::CollectedRun;
+use adaparam_report::figure::{Axis, Colour, Figure, Line, Lines, Rule, Size};
+use adaparam_report::number::{self, duration};
+use adaparam_report::{Block, Cell, Column, Plate, Row, Section, Table, Tone};
+
+use super::runs::with_runs;
+use super::{Drawing, Page, claims, count_cell, spread_cell};
+use crate::experiment::{Experiment, PAPER_EPOCHS, Study};
+use crate::result::{ExperimentResult, Row as ResultRow, Scale, Spread};
+
+/// Sections 4.3 to 4.5 of the paper: Tables 2, 3 and 4, and Figure 3.
+pub(crate) fn language_models(study: &Study, result: &ExperimentResult) -> Page {
+    let experiment = study.experiment;
+    let figure = validation_curves(study);
+    let file = format!("figures/{}-validation.svg", experiment.name());
+    let caption = match experiment {
+        Experiment::Ptb => {
+            "Validation loss by epoch, the median over seeds with the smallest and largest. Compare Figure 3 of the \
+             paper."
+        }
+        _ => "Validation loss by epoch, the median over seeds with the smallest and largest.",
+    };
+    let section = Section::new(experiment.heading())
+        .with(Block::Paragraph(protocol(study)))
+        .with(Block::Table(table(study, result)))
+        .with(Block::Figures(vec![
+            Plate::new(&figure, caption).in_file(&file),
+        ]));
+    Page {
+        section: with_runs(section, &study.collected),
+        drawings: vec![Drawing {
+            name: file,
+            svg: figure.to_svg().standalone(),
+        }],
+        claims: claims(&result.claims),
+    }
+}
+
+/// What was trained on what, and how.
+pub(super) fn protocol(study: &Study) -> String {
+    let manifest = &study.collected.manifest;
+    let config = &manifest.runs[manifest.runs.len() - 1].config;
+    let (data, train) = (&config.data, &config.train);
+    let text = match data.set {
+        TextSource::MobyDick => "the embedded Moby-Dick",
+        TextSource::Ptb => "the Penn Treebank",
+        TextSource::WikiText2 => "WikiText-2",
+        TextSource::Files => "texts of one's own",
+    };
+    let part = match data.train_words {
+        0 => String::new(),
+        words => format!(
+            ", the first {} words of its training text",
+            number::grouped(words as u64)
+        ),
+    };
+    let size = match study.scale {
+        Scale::Full => "The paper's sizes",
+        _ => {
+            "All models have the same number of parameters, as nearly as the size of a hidden state allows"
+        }
+    };
+    let cuts = match train.cut_after.as_slice() {
+        [] => "without a cut of the learning rate".to_owned(),
+        cuts => format!(
+            "learning rate cut by {} after epoch {}",
+            number::short(train.cut_factor),
+            cuts.iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" and ")
+        ),
+    };
+    let stand_in = match study.scale {
+        Scale::Quick => {
+            " Tiny models on a stand-in text: the paper's numbers are for orientation only."
+        }
+        Scale::Small | Scale::Medium => {
+            " Perplexities are those of smaller models trained for less time: compare the order, not the numbers."
+        }
+        Scale::Full => "",
+    };
+    let is_short = study.experiment != Experiment::Robustness && train.epochs < PAPER_EPOCHS;
+    let instead = match study.scale {
+        Scale::Full if is_short => format!(" instead of {PAPER_EPOCHS}"),
+        _ => String::new(),
+    };
+    format!(
+        "The paper's {}, at scale `{}`, on {text}{part}. {size}; {}{instead} of Adam with learning rate {}, {cuts}; batches of \
+         {}, windows of about {}; gradients of the LSTM are clipped.{stand_in}",
+        study.experiment.place(),
+        study.scale.name(),
+        number::count(train.epochs as usize, "epoch"),
+        train.learning_rate,
+        train.batch,
+        train.window,
+    )
+}
+
+fn table(study: &Study, result: &ExperimentResult) -> Table {
+    let published = study.experiment.published();
+    let quoted_rows = published.iter().map(|row| {
+        let none = || Cell::from("—");
+        let number = |value: f64| Cell::quoted(format!("{value:.1}"));
+        Row::new(vec![
+            row.label.into(),
+            none(),
+            row.valid.map_or_else(none, number),
+            none(),
+            number(row.test),
+            none(),
+            none(),
+            row.size.map_or_else(none, Cell::quoted),
+        ])
+    });
+    let rows = result.rows.iter().enumerate().map(|(index, row)| {
+        let cells = Row::new(vec![
+            row.model.clone().into(),
+            score(result, row, "valid_perplexity"),
+            quoted(row, "paper_valid_perplexity"),
+            score(result, row, "test_perplexity"),
+            quoted(row, "paper_test_perplexity"),
+            seeds(row),
+            count_cell(row.params),
+            quoted(row, "paper_size"),
+        ]);
+        let begins = matches!(key(row), "static-output" | "static-io")
+            || (index == 0 && !published.is_empty());
+        if begins { cells.begins_group() } else { cells }
+    });
+    Table {
+        caption: format!(
+            "Perplexity, {} scale; paper: {}",
+            study.scale.name(),
+            study.experiment.place()
+        ),
+        columns: vec![
+            Column::text("Model"),
+            Column::number("Valid"),
+            Column::number("Paper"),
+            Column::number("Test"),
+            Column::number("Paper"),
+            Column::number("Seeds"),
+            Column::number("Parameters"),
+            Column::number("Paper"),
+        ],
+        rows: quoted_rows.chain(rows).collect(),
+        notes: vec![
+            "Ours is the median over seeds, with smallest and largest below it where there are several; test \
+             perplexity is that of the epoch with the lowest validation loss."
+                .to_owned(),
+            format!("All runs together took {}.", duration(study.collected.seconds())),
+        ],
+    }
+}
+
+fn key(row: &ResultRow) -> &str {
+    let key = row.metrics.get("key").and_then(serde_json::Value::as_str);
+    key.unwrap_or_default()
+}
+
+/// A row's perplexity, set off if it is the lowest of all.
+fn score(result: &ExperimentResult, row: &ResultRow, metric: &str) -> Cell {
+    if row.seeds == 0 {
+        return Cell::from(if failed(row) > 0 { "failed" } else { "not run" });
+    }
+    let median = |row: &ResultRow| row.metrics.get(metric).and_then(serde_json::Value::as_f64);
+    let lowest = result.rows.iter().filter_map(median).reduce(f64::min);
+    let is_best = median(row).is_some() && median(row) == lowest;
+    Cell {
+        tone: if is_best { Tone::Best } else { Tone::Normal },
+        ..spread_cell(row, metric, |value| format!("{value:.2}"))
+    }
+}
+
+fn quoted(row: &ResultRow, metric: &str) -> Cell {
+    let text = match row.metrics.get(metric) {
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(value) => value
+            .as_f64()
+            .map_or_else(|| "—".to_owned(), |value| format!("{value:.1}")),
+        None => return Cell::from("—"),
+    };
+    Cell::quoted(text)
+}
+
+fn seeds(row: &ResultRow) -> Cell {
+    let cell = Cell::from(row.seeds.to_string());
+    let told = [(row.diverged, "diverged"), (failed(row), "failed")];
+    let told: Vec<String> = told
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if told.is_empty() {
+        cell
+    } else {
+        cell.detail(told.join(", "))
+    }
+}
+
+/// Runs that an error has ended, which count in no median.
+fn failed(row: &ResultRow) -> usize {
+    let failed = row
+        .metrics
+        .get("failed")
+        .and_then(serde_json::Value::as_u64);
+    failed.unwrap_or(0) as usize
+}
+
+/// Figure 3: a line for each model, with the colours of the paper where it has them.
+fn validation_curves(study: &Study) -> Lines {
+    let collected = &study.collected;
+    let rows = study.experiment.rows(study.scale);
+    let series = rows.iter().filter_map(|row| {
+        // Runs that are still under way are drawn only where there is nothing else: they would bend a median.
+        let runs: Vec<&CollectedRun> = collected.runs_of(row.key).collect();
+        let any_has_ended = runs.iter().any(|run| run.progress.state.is_ended());
+        let curves: Vec<Vec<f64>> = runs
+            .into_iter()
+            .filter(|run| !any_has_ended || run.progress.state.is_ended())
+            .map(|run| {
+                run.progress
+                    .epochs
+                    .iter()
+                    .map(|epoch| epoch.valid_loss)
+                    .collect()
+            })
+            .collect();
+        let spreads = spreads(&curves);
+        let (colour, dashed) = stroke(row.key);
+        let points = spreads
+            .iter()
+            .map(|(epoch, spread)| (*epoch, spread.median));
+        let mut line = Line::new(row.label, colour, points.collect());
+        if curves.iter().filter(|curve| !curve.is_empty()).count() > 1 {
+            let band = spreads
+                .iter()
+                .map(|(epoch, spread)| (*epoch, spread.low, spread.high));
+            line = line.with_band(band.collect());
+        }
+        let line = if dashed { line.dashed() } else { line };
+        (!spreads.is_empty()).then_some(line)
+    });
+    // Smaller models are not meant to come near the paper's numbers.
+    let end_points = rows.iter().filter_map(|row| {
+        let has_line = collected
+            .runs_of(row.key)
+            .any(|run| !run.progress.epochs.is_empty());
+        let paper = row
+            .paper
+            .filter(|_| has_line && study.scale == Scale::Full)?;
+        let label = format!(
+            "{}: {:.1} at the end of the paper's run",
+            row.label, paper.valid
+        );
+        Some(Rule::new(paper.valid.ln(), label))
+    });
+    let train = &collected.manifest.runs[0].config.train;
+    let cuts = train.cut_after.iter().filter(|cut| **cut < train.epochs);
+    Lines {
+        title: format!("Validation loss, {}", study.experiment.heading()),
+        description: "Validation loss in nats per word by epoch, one line a model.".into(),
+        x: Axis::whole("epoch"),
+        y: Axis::linear("nats per word"),
+        series: series.collect(),
+        vertical_rules: cuts
+            .map(|&cut| Rule::new(cut as f64, "learning rate cut"))
+            .collect(),
+        horizontal_rules: end_points.collect(),
+        size: Size::WIDE,
+    }
+}
+
+/// The spread over seeds at each epoch that some run has done.
+fn spreads(curves: &[Vec<f64>]) -> Vec<(f64, Spread)> {
+    let longest = curves.iter().map(Vec::len).max().unwrap_or(0);
+    (0..longest)
+        .map(|epoch| {
+            let losses = curves.iter().filter_map(|curve| curve.get(epoch).copied());
+            ((epoch + 1) as f64, Spread::of(losses))
+        })
+        .collect()
+}
+
+/// In an ablation, a colour for each adaptation model, dashed where only outputs adapt.
+fn stroke(key: &str) -> (Colour, bool) {
+    match key {
+        "lstm" => (Colour::BASELINE, false),
+        "recurrent-14m" => (Colour::Grey, false),
+        "static" | "hybrid-output" => (Colour::ADAPTIVE, true),
+        "static-output" => (Colour::Purple, true),
+        "static-io" | "recurrent-24m" | "recurrent-32m" => (Colour::Purple, false),
+        "lstm-output" => (Colour::Orange, true),
+        "lstm-io" => (Colour::Orange, false),
+        _ => (Colour::ADAPTIVE, false),
+    }
+}

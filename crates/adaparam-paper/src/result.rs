@@ -1,0 +1,219 @@
+//! What an experiment found: rows of a table, with their spread over seeds, and the paper's claims.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::experiment::Experiment;
+
+/// How large an experiment was run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// As in the paper.
+    Full,
+    /// Language models of a few million parameters: days on a few cores.
+    Medium,
+    /// Language models of one or two million parameters: hours on two cores.
+    Small,
+    /// Minutes, on embedded data: shows that everything works, judges nothing.
+    Quick,
+}
+
+impl Scale {
+    /// Every scale, the largest first.
+    pub const ALL: [Self; 4] = [Self::Full, Self::Medium, Self::Small, Self::Quick];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Medium => "medium",
+            Self::Small => "small",
+            Self::Quick => "quick",
+        }
+    }
+}
+
+impl Scale {
+    /// The scale of what is told of: of the language models, if there are some.
+    pub fn told(results: &[ExperimentResult]) -> Option<Self> {
+        let names = Experiment::ALL.map(Experiment::name);
+        let of_language_models =
+            |result: &&ExperimentResult| names.contains(&result.experiment.as_str());
+        let first = results.iter().find(of_language_models).or(results.first());
+        first.map(|result| result.scale)
+    }
+}
+
+/// `result.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExperimentResult {
+    /// Which experiment.
+    pub experiment: String,
+    /// How large it was run.
+    pub scale: Scale,
+    /// One row per model.
+    pub rows: Vec<Row>,
+    /// The paper's claims, and what became of them.
+    pub claims: Vec<Claim>,
+}
+
+impl ExperimentResult {
+    /// All rows and claims of several experiments, each row with its experiment's name.
+    pub fn combined(experiment: &str, scale: Scale, results: Vec<Self>) -> Self {
+        let mut combined = Self {
+            experiment: experiment.to_owned(),
+            scale,
+            rows: Vec::new(),
+            claims: Vec::new(),
+        };
+        for result in results {
+            for mut row in result.rows {
+                row.metrics
+                    .insert("experiment".to_owned(), result.experiment.clone().into());
+                combined.rows.push(row);
+            }
+            combined.claims.extend(result.claims);
+        }
+        combined
+    }
+}
+
+/// One model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Its name.
+    pub model: String,
+    /// Number of trained parameters.
+    pub params: usize,
+    /// Runs behind the numbers.
+    pub seeds: usize,
+    /// Runs among them whose loss stopped being a number.
+    pub diverged: usize,
+    /// Median of each metric under its name, and beside it `<name>_spread` (smallest and largest) and
+    /// `<name>_per_seed`. A number that does not exist, because a run diverged, is null.
+    #[serde(flatten)]
+    pub metrics: BTreeMap<String, Value>,
+}
+
+impl Row {
+    /// A row without metrics.
+    pub(crate) fn new(
+        model: impl Into<String>,
+        params: usize,
+        seeds: usize,
+        diverged: usize,
+    ) -> Self {
+        Self {
+            model: model.into(),
+            params,
+            seeds,
+            diverged,
+            metrics: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a metric.
+    #[must_use]
+    pub(crate) fn with(mut self, name: &str, spread: &Spread) -> Self {
+        let number =
+            |value: f64| serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number);
+        self.metrics.insert(name.to_owned(), number(spread.median));
+        self.metrics.insert(
+            format!("{name}_spread"),
+            Value::Array(vec![number(spread.low), number(spread.high)]),
+        );
+        self.metrics.insert(
+            format!("{name}_per_seed"),
+            Value::Array(spread.values.iter().copied().map(number).collect()),
+        );
+        self
+    }
+}
+
+/// A sentence of the paper that can be measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The sentence, with the models that it is judged for.
+    pub claim: String,
+    /// Whether it holds; `None` where this scale cannot tell.
+    pub met: Option<bool>,
+    /// The numbers behind the verdict.
+    pub evidence: String,
+}
+
+/// A metric over seeds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Spread {
+    /// The middle value, or the mean of the two middle ones.
+    pub(crate) median: f64,
+    /// The smallest.
+    pub(crate) low: f64,
+    /// The largest.
+    pub(crate) high: f64,
+    /// All, in the order of the seeds.
+    pub(crate) values: Vec<f64>,
+}
+
+impl Spread {
+    /// The spread of at least one value; not a number counts as infinite.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no value: every experiment has at least one seed.
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let values: Vec<f64> = values
+            .into_iter()
+            .map(|value| if value.is_nan() { f64::INFINITY } else { value })
+            .collect();
+        let mut sorted = values.clone();
+        sorted.sort_by(f64::total_cmp);
+        let last = sorted.len().checked_sub(1).expect("at least one seed");
+        Self {
+            median: f64::midpoint(sorted[last / 2], sorted[last.div_ceil(2)]),
+            low: sorted[0],
+            high: sorted[last],
+            values,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        for (values, median) in [
+            (vec![3.0], 3.0),
+            (vec![4.0, 1.0], 2.5),
+            (vec![9.0, 1.0, 2.0], 2.0),
+            (vec![f64::NAN, 1.0, 2.0], 2.0),
+        ] {
+            let median_is = Spread::of(values.clone()).median;
+            assert!(
+                (median_is - median).abs() < 1e-12,
+                "{values:?}: {median_is}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_diverged_seed_is_the_worst_one() {
+        let spread = Spread::of([f64::NAN, 2.0, 1.0]);
+        assert!(spread.high.is_infinite());
+        assert!((spread.low - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_row_carries_median_spread_and_seeds_under_plain_names() {
+        let row = Row::new("m", 3, 2, 1).with("mse", &Spread::of([1.0, f64::NAN]));
+        let json = serde_json::to_value(&row).unwrap();
+        assert_eq!(json["params"], 3);
+        assert_eq!(json["mse_spread"][0], 1.0);
+        assert!(json["mse"].is_null() && json["mse_spread"][1].is_null());
+        assert_eq!(serde_json::from_value::<Row>(json).unwrap(), row);
+    }
+}
