@@ -1,6 +1,7 @@
 //! The hot numeric code of adaparam on the CPU: plain `f32` slices in, plain `f32` slices out.
 //!
-//! - [`alstm`] and [`lstm`]: forward and backward through time of a whole window of an adaptive or plain LSTM stack;
+//! - [`stack`]: the contract of all recurrent stacks, forward and backward through time of a whole window;
+//! - [`alstm`] and [`lstm`]: the stacks of adaptive and plain LSTMs;
 //! - [`softmax`], [`embedding`], [`adam`]: the rest of a language model's training step;
 //! - [`gemm`], [`math`], [`memory`]: products on packed panels, vector functions, buffers;
 //! - [`simd`], [`threads`]: instruction sets chosen at run time, and a pool of threads. An [`Engine`] is one of each;
@@ -24,6 +25,7 @@ pub mod peak;
 mod reduce;
 pub mod simd;
 pub mod softmax;
+pub mod stack;
 pub mod threads;
 
 pub use engine::Engine;

@@ -43,12 +43,17 @@
 //! On the CPU, the recurrent layers compute a whole window as one fused operation with hand-written gradients. That
 //! needs the feature `kernels`, a default, and is turned off with [`recurrent::Execution::Readable`].
 
+// The macro `settings!` names this crate, also where it is used inside of it.
+extern crate self as adaparam;
+
 mod feed_forward;
 mod inspection;
+pub mod parameters;
 pub mod policy;
 pub mod property;
 pub mod recurrent;
 mod semi_orthogonal;
+pub mod settings;
 
 pub use feed_forward::{AdaptiveFeedForward, AdaptiveFeedForwardConfig};
 pub use inspection::Diagonals;

@@ -21,6 +21,7 @@ mod forward_step;
 mod gradients;
 mod packed;
 mod pointwise;
+mod runner;
 mod shape;
 mod tape;
 mod team;

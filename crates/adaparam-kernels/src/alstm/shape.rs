@@ -172,15 +172,20 @@ impl Policy {
 
     /// The existing parts in their order.
     pub fn parts(&self) -> impl Iterator<Item = Part> + '_ {
+        self.named().map(|(part, _)| part)
+    }
+
+    /// The existing parts in their order, with the names of their fields.
+    pub fn named(&self) -> impl Iterator<Item = (Part, &'static str)> + '_ {
         [
-            self.input,
-            self.hidden,
-            self.input_product,
-            self.hidden_product,
-            self.bias,
+            (self.input, "input"),
+            (self.hidden, "hidden"),
+            (self.input_product, "input_product"),
+            (self.hidden_product, "hidden_product"),
+            (self.bias, "bias"),
         ]
         .into_iter()
-        .flatten()
+        .filter_map(|(part, name)| Some((part?, name)))
     }
 
     /// The parts that act on pre-activations, in their order.

@@ -96,6 +96,7 @@ impl Tape {
             Keep::Step => (batch, 2 * batch),
         };
         self.recorded = None;
+        self.backward.pending = None;
         self.layers.resize_with(shape.layers(), LayerTape::default);
         for (index, layer) in self.layers.iter_mut().enumerate() {
             layer.prepare(shape, &shape.layer(index), rows, carried);

@@ -25,6 +25,20 @@ impl Window<'_> {
         d_x: &mut [f32],
         gradients: &mut [LayerGradients<'_>],
     ) {
+        self.through_time(engine, tape, d_output, d_state, d_x, gradients);
+        self.weight_gradients(engine, tape, gradients);
+    }
+
+    /// The first half of [`Window::backward`]: everything but the gradients of parameters.
+    pub fn through_time(
+        &self,
+        engine: &Engine,
+        tape: &mut Tape,
+        d_output: &[f32],
+        d_state: &mut State,
+        d_x: &mut [f32],
+        gradients: &mut [LayerGradients<'_>],
+    ) {
         self.check();
         let (shape, batch) = (self.shape, self.batch);
         let rows = self.steps * batch;
@@ -45,16 +59,14 @@ impl Window<'_> {
             layers,
             panels,
             d_inputs: [d_above, d_below],
-            products,
             ..
         } = tape;
         for index in (0..=last).rev() {
             let (input, hidden) = (shape.input_of(index), shape.hidden[index]);
             let gates = 4 * hidden;
             let weights = &self.weights[index];
-            let gradients = &mut gradients[index];
             assert_eq!(
-                gradients.bias.len(),
+                gradients[index].bias.len(),
                 weights.bias.len(),
                 "length of the bias's gradient of layer {index}"
             );
@@ -81,20 +93,44 @@ impl Window<'_> {
                 &above,
                 &mut d_state[index],
             );
-
-            let own = &layers[index];
-            let x = if index == 0 {
-                self.x
-            } else {
-                &layers[index - 1].h[batch * input..]
-            };
             let d_input: &mut [f32] = if index == 0 {
                 d_x
             } else {
                 d_below.resize(rows * input);
                 d_below
             };
-            product(engine, &own.gates, &panels.input, d_input, input);
+            product(engine, &layers[index].gates, &panels.input, d_input, input);
+            std::mem::swap(d_above, d_below);
+        }
+        tape.pending = Some((self.steps, batch));
+    }
+
+    /// The second half of [`Window::backward`]: one product over the whole window for each matrix, and sums for the biases.
+    pub fn weight_gradients(
+        &self,
+        engine: &Engine,
+        tape: &mut Tape,
+        gradients: &mut [LayerGradients<'_>],
+    ) {
+        let (shape, batch) = (self.shape, self.batch);
+        assert_eq!(
+            tape.pending.take(),
+            Some((self.steps, batch)),
+            "steps and batch of the pass through time"
+        );
+        let rows = self.steps * batch;
+        let Tape {
+            layers, products, ..
+        } = tape;
+        for (index, gradients) in gradients.iter_mut().enumerate() {
+            let (input, hidden) = (shape.input_of(index), shape.hidden[index]);
+            let gates = 4 * hidden;
+            let own = &layers[index];
+            let x = if index == 0 {
+                self.x
+            } else {
+                &layers[index - 1].h[batch * input..]
+            };
             let d_gates = (&own.gates[..], gates);
             transposed_product(
                 engine,
@@ -117,7 +153,6 @@ impl Window<'_> {
             if !gradients.bias.is_empty() {
                 sum_rows(engine, &own.gates, rows, gradients.bias);
             }
-            std::mem::swap(d_above, d_below);
         }
     }
 

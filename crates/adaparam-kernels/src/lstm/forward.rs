@@ -36,6 +36,8 @@ impl Window<'_> {
             steps * batch * shape.hidden[shape.layers() - 1],
             "length of the output"
         );
+        tape.recorded = None;
+        tape.pending = None;
         tape.layers.resize_with(shape.layers(), LayerTape::default);
         tape.tiles.resize(engine.pool().threads() * GATES * batch);
         let output = Parts::new(output);

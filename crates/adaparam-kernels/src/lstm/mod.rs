@@ -6,6 +6,7 @@
 
 mod backward;
 mod forward;
+mod runner;
 
 use crate::Engine;
 use crate::cell::Block;
@@ -167,7 +168,10 @@ pub struct Tape {
     /// Gradients of the inputs of the layer above and of the layer at hand.
     d_inputs: [Buffer; 2],
     products: Scratch,
+    /// Steps and batch of the window that can be passed backward.
     recorded: Option<(usize, usize)>,
+    /// Steps and batch of the window that was passed through time and waits for the gradients of its parameters.
+    pending: Option<(usize, usize)>,
 }
 
 /// What one layer keeps. Rows are `step * batch + row`; what is carried has one step more, the first is the initial state.

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod alstm;
+pub(crate) mod stack;
 
 use adaparam_kernels::alstm::{Latent, LayerGradients, LayerMasks, LayerWeights, Shape};
 use adaparam_kernels::simd::Path;

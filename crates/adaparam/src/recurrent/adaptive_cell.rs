@@ -1,10 +1,9 @@
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
-use burn::tensor::{Device, Tensor, assert_shape};
+use burn::tensor::{Tensor, assert_shape};
 
-use super::gates::{gate, split_gates};
+use super::gates::{LstmLayerState, gate, split_gates};
 use super::latent::PolicyLatent;
 use super::policy::{PolicySplit, SubPolicies};
-use super::state::{AdaptiveLstmLayerState, LstmLayerState};
 
 /// One layer of an [`AdaptiveLstm`](super::AdaptiveLstm), for one step: an LSTM whose linear maps are adapted by a
 /// policy. Paper eq. (8):
@@ -71,15 +70,7 @@ impl AdaptiveLstmCell {
 
     /// The size of the hidden state.
     pub fn d_hidden(&self) -> usize {
-        self.weight_hidden.dims()[0]
-    }
-
-    /// The state before the first step: zeros.
-    pub fn zero_state(&self, batch_size: usize, device: &Device) -> AdaptiveLstmLayerState {
-        AdaptiveLstmLayerState {
-            latent: self.latent.zero_state(batch_size, device),
-            main: LstmLayerState::zeros(batch_size, self.d_hidden(), device),
-        }
+        self.weight_hidden.lazy_shape()[0]
     }
 }
 

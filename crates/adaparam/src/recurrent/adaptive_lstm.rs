@@ -4,17 +4,23 @@ use burn::nn::Initializer;
 use burn::tensor::{Device, Tensor};
 
 use super::adaptive_cell::AdaptiveLstmCell;
-use super::dropout::{AdaptiveLstmDropout, AdaptiveLstmMasks, layer_mask, variational_mask};
+use super::contract::Recurrent;
 use super::execution::Execution;
 #[cfg(feature = "kernels")]
 use super::fused;
-use super::gates::{GATES, forget_gate_bias};
-use super::latent::{PolicyLatent, PolicyModel, Summary};
+use super::gates::{GATES, LstmLayerState, forget_gate_bias};
+use super::kind::RecurrentKind;
+use super::latent::{LatentState, PolicyLatent, PolicyModel, Summary};
 use super::lstm_cell::RecurrentInitializer;
+use super::masks::Masks;
 use super::policy::{InputTying, LstmAdaptation, PolicyLayout, PolicyShape};
-use super::sequence::{LayerSizes, unroll};
-use super::state::{AdaptiveLstmLayerState, AdaptiveLstmState};
+use super::sequence::unroll;
+use super::sizes::StackSizes;
+use super::slot::Slot;
+use super::stacked::in_layer;
+use super::state::State;
 use crate::semi_orthogonal::semi_orthogonal;
+use crate::settings::within;
 
 /// Configuration of an [`AdaptiveLstm`].
 #[derive(Config, Debug)]
@@ -72,7 +78,7 @@ pub struct AdaptiveLstmConfig {
 ///
 /// with `h(0)_t = x_t` and `z(0)_t = z(L)_{t-1}`.
 ///
-/// Sequences are time-major, `[T, B, I]`; `x.swap_dims(0, 1)` turns Burn's `[B, T, I]` into it and back.
+/// Its layers are no [`Cell`](super::Cell)s, because with [`Summary::Hybrid`] each looks at the latent of another.
 ///
 /// Should be created with [`AdaptiveLstmConfig`].
 #[derive(Module, Debug)]
@@ -92,7 +98,7 @@ pub struct AdaptiveLstm {
     execution: Execution,
     #[cfg(feature = "kernels")]
     #[module(skip)]
-    workspace: fused::Workspace<adaparam_kernels::alstm::Shape>,
+    workspace: fused::Workspace,
 }
 
 /// What one step of an [`AdaptiveLstm`] gives.
@@ -101,7 +107,7 @@ pub struct AdaptiveLstmStep {
     /// The last layer's hidden state before dropout, `[B, H]`.
     pub output: Tensor<2>,
     /// The state to go on from.
-    pub state: AdaptiveLstmState,
+    pub state: State,
     /// The policy vector `π` of each layer, `[B, P]`, the lowest first.
     /// [`PolicySplit::apply`](super::PolicySplit::apply) of the layer's `split` gives its sub-policies by name.
     pub policies: Vec<Tensor<2>>,
@@ -114,16 +120,8 @@ impl AdaptiveLstmConfig {
     ///
     /// Panics if a size or the number of layers is 0.
     pub fn init(&self, device: &Device) -> AdaptiveLstm {
-        for (key, value) in [
-            ("d_input", self.d_input),
-            ("d_hidden", self.d_hidden),
-            ("d_latent", self.d_latent),
-            ("d_output", self.d_output()),
-            ("n_layers", self.n_layers),
-        ] {
-            super::assert_at_least_one("AdaptiveLstmConfig", key, value);
-        }
-        let sizes = LayerSizes {
+        super::assert_at_least_one("AdaptiveLstmConfig", "d_latent", self.d_latent);
+        let sizes = StackSizes {
             d_input: self.d_input,
             d_hidden: self.d_hidden,
             d_output: self.d_output(),
@@ -199,89 +197,69 @@ impl AdaptiveLstmConfig {
 }
 
 impl AdaptiveLstm {
-    /// One step of the whole stack.
+    /// [`step`](Recurrent::step) that also gives the policy vectors.
     ///
     /// # Shapes
     ///
     /// - `x`: `[B, I]`
     /// - output: `[B, H]` of the last layer
-    pub fn step(
+    pub fn step_with_policies(
         &self,
         x: Tensor<2>,
-        state: AdaptiveLstmState,
-        masks: Option<&AdaptiveLstmMasks>,
+        state: State,
+        masks: Option<&Masks>,
     ) -> AdaptiveLstmStep {
-        assert_eq!(
-            state.layers.len(),
-            self.layers.len(),
-            "AdaptiveLstm::step: the state must have one entry for each layer"
-        );
-        let n_layers = self.layers.len();
-        let mut layers = Vec::with_capacity(n_layers);
-        let mut policies = Vec::with_capacity(n_layers);
-        let mut z = state.layers[n_layers - 1].latent.hidden.clone(); // z(0)_t = z(L)_{t-1}
+        let slots = self.states();
+        let [batch_size, _] = x.dims();
+        state.assert_fits(&slots, batch_size);
+        let before = self.layer_states(state);
+        let mut layers = Vec::with_capacity(self.layers.len());
+        let mut policies = Vec::with_capacity(self.layers.len());
+        let mut z = before[self.layers.len() - 1].1.hidden.clone(); // z(0)_t = z(L)_{t-1}
         let mut h = x; // h(0)_t = x_t
         let mut output = h.clone();
-        for (l, (cell, before)) in self.layers.iter().zip(state.layers).enumerate() {
-            let v = self.summarise(h.clone(), before.main.hidden.clone(), z);
-            let latent = cell
-                .latent
-                .step(v, before.latent)
-                .dropped(layer_mask(masks.map(|masks| &masks.latent), l));
+        for (l, (cell, (main, latent))) in self.layers.iter().zip(before).enumerate() {
+            let mask = |site: usize| masks.and_then(|masks| masks.parts()[2 * l + site].as_ref());
+            let v = self.summarise(h.clone(), main.hidden.clone(), z);
+            let latent = cell.latent.step(v, latent).dropped(mask(LATENT));
             let pi = cell.policy(latent.hidden.clone()); // [B, P]
-            let main = cell.adapt(h, before.main, cell.split.apply(pi.clone()));
+            let main = cell.adapt(h, main, cell.split.apply(pi.clone()));
             output = main.hidden.clone();
-            let main = main.dropped(layer_mask(masks.map(|masks| &masks.hidden), l));
+            let main = main.dropped(mask(HIDDEN));
             h = main.hidden.clone();
             z = latent.hidden.clone();
-            layers.push(AdaptiveLstmLayerState { latent, main });
+            layers.push((main, latent));
             policies.push(pi);
         }
+        let parts = layers.into_iter().flat_map(|(main, latent)| {
+            let of_layer = [main.hidden, main.cell, latent.hidden];
+            of_layer.into_iter().chain(latent.cell)
+        });
         AdaptiveLstmStep {
             output,
-            state: AdaptiveLstmState { layers },
+            state: State::new(slots, parts.collect()),
             policies,
         }
     }
 
-    /// The unroll: [`step`](Self::step) for each row of a sequence, from `state` or from zeros. Gives every output
-    /// and the state after the last step. On the CPU this is one fused operation; see [`Execution`].
-    ///
-    /// # Shapes
-    ///
-    /// - `input`: `[T, B, I]`, time first
-    /// - output: `[T, B, H]` of the last layer
-    pub fn forward(
-        &self,
-        input: Tensor<3>,
-        state: Option<AdaptiveLstmState>,
-        masks: Option<&AdaptiveLstmMasks>,
-    ) -> (Tensor<3>, AdaptiveLstmState) {
-        #[cfg(feature = "kernels")]
-        if self.execution == Execution::Fused
-            && let Some(result) =
-                fused::adaptive_lstm::forward(self, &input, state.as_ref(), masks, &self.workspace)
-        {
-            return result;
-        }
-        self.forward_with(input, state, masks, |_| ())
-    }
-
-    /// Whether [`forward`](Self::forward) of these tensors would be one fused operation; see [`Execution::Fused`].
-    pub fn runs_fused(
-        &self,
-        input: &Tensor<3>,
-        state: Option<&AdaptiveLstmState>,
-        masks: Option<&AdaptiveLstmMasks>,
-    ) -> bool {
-        #[cfg(feature = "kernels")]
-        let possible = || fused::adaptive_lstm::call(self, input, state, masks).is_some();
-        #[cfg(not(feature = "kernels"))]
-        let possible = || {
-            let _ = (input, state, masks);
-            false
-        };
-        self.execution == Execution::Fused && possible()
+    /// The state of each layer and of its policy.
+    fn layer_states(&self, state: State) -> Vec<(LstmLayerState, LatentState)> {
+        let mut parts = state.into_parts().into_iter();
+        let mut next = || parts.next().expect("the state fits");
+        let layers = self.layers.iter();
+        layers
+            .map(|cell| {
+                let main = LstmLayerState {
+                    hidden: next(),
+                    cell: next(),
+                };
+                let latent = LatentState {
+                    hidden: next(),
+                    cell: cell.latent.is_recurrent().then(&mut next),
+                };
+                (main, latent)
+            })
+            .collect()
     }
 
     /// The same stack with windows computed as `execution` says.
@@ -291,18 +269,7 @@ impl AdaptiveLstm {
         self
     }
 
-    /// How windows are computed.
-    pub fn execution(&self) -> Execution {
-        self.execution
-    }
-
-    /// This stack as the kernels describe it, to drive them without tensors; none if they cannot compute it.
-    #[cfg(feature = "kernels")]
-    pub fn kernel_shape(&self) -> Option<adaparam_kernels::alstm::Shape> {
-        fused::adaptive_lstm::shape(self)
-    }
-
-    /// [`forward`](Self::forward) that also gives the policy vectors of every step, to see what the layers adapt to.
+    /// [`forward`](Recurrent::forward) that also gives the policy vectors of every step, to see what the layers adapt to.
     ///
     /// # Shapes
     ///
@@ -310,35 +277,23 @@ impl AdaptiveLstm {
     pub fn forward_with_policies(
         &self,
         input: Tensor<3>,
-        state: Option<AdaptiveLstmState>,
-        masks: Option<&AdaptiveLstmMasks>,
-    ) -> (Tensor<3>, AdaptiveLstmState, Vec<Tensor<3>>) {
+        state: Option<State>,
+        masks: Option<&Masks>,
+    ) -> (Tensor<3>, State, Vec<Tensor<3>>) {
+        let [_, batch_size, _] = input.dims();
         let mut policies = vec![Vec::new(); self.layers.len()];
-        let (output, state) = self.forward_with(input, state, masks, |step| {
-            for (of_layer, policy) in policies.iter_mut().zip(step) {
+        let state = state.unwrap_or_else(|| self.zero_state(batch_size, &input.device()));
+        let (output, state) = unroll(input, state, |x, state| {
+            let step = self.step_with_policies(x, state, masks);
+            for (of_layer, policy) in policies.iter_mut().zip(step.policies) {
                 of_layer.push(policy);
             }
+            (step.output, step.state)
         });
         let policies = policies
             .into_iter()
             .map(|of_layer| Tensor::stack(of_layer, 0));
         (output, state, policies.collect())
-    }
-
-    fn forward_with(
-        &self,
-        input: Tensor<3>,
-        state: Option<AdaptiveLstmState>,
-        masks: Option<&AdaptiveLstmMasks>,
-        mut see_policies: impl FnMut(Vec<Tensor<2>>),
-    ) -> (Tensor<3>, AdaptiveLstmState) {
-        let [_, batch_size, _] = input.dims();
-        let state = state.unwrap_or_else(|| self.zero_state(batch_size, &input.device()));
-        unroll(input, state, |x, state| {
-            let step = self.step(x, state, masks);
-            see_policies(step.policies);
-            (step.output, step.state)
-        })
     }
 
     /// The summary `v` of a layer, from the hidden state below, its own previous one and the latent below. Paper
@@ -351,43 +306,135 @@ impl AdaptiveLstm {
         Tensor::cat(parts, 1)
     }
 
-    /// The state before the first step: zeros.
-    pub fn zero_state(&self, batch_size: usize, device: &Device) -> AdaptiveLstmState {
-        AdaptiveLstmState {
-            layers: self
-                .layers
-                .iter()
-                .map(|cell| cell.zero_state(batch_size, device))
-                .collect(),
-        }
-    }
-
-    /// Draws masks from the random numbers of `device`.
-    ///
-    /// # Panics
-    ///
-    /// Panics if a probability is not in `[0, 1)`.
-    pub fn draw_masks(
-        &self,
-        batch_size: usize,
-        dropout: &AdaptiveLstmDropout,
-        device: &Device,
-    ) -> AdaptiveLstmMasks {
-        let masks = |probability: f64, width: fn(&AdaptiveLstmCell) -> usize| {
-            self.layers
-                .iter()
-                .map(|cell| variational_mask([batch_size, width(cell)], probability, device))
-                .collect()
-        };
-        AdaptiveLstmMasks {
-            latent: masks(dropout.latent, |cell| cell.latent.d_latent()),
-            hidden: masks(dropout.hidden, AdaptiveLstmCell::d_hidden),
-        }
-    }
-
     /// What the policies look at; never [`Summary::Hybrid`] with a single layer.
     pub fn summary(&self) -> Summary {
         self.summary
+    }
+}
+
+/// The sites of a layer, in their order.
+const HIDDEN: usize = 0;
+const LATENT: usize = 1;
+
+impl Recurrent for AdaptiveLstm {
+    fn d_input(&self) -> usize {
+        self.layers[0].weight_input.lazy_shape()[0]
+    }
+
+    fn d_output(&self) -> usize {
+        let last = self.layers.last().expect("a stack has layers");
+        last.d_hidden()
+    }
+
+    fn states(&self) -> Vec<Slot> {
+        let layers = self.layers.iter().enumerate();
+        layers
+            .flat_map(|(l, cell)| {
+                let (hidden, latent) = (cell.d_hidden(), cell.latent.d_latent());
+                let of_recurrent = cell.latent.is_recurrent();
+                [
+                    Some(Slot::new("main.hidden", hidden)),
+                    Some(Slot::new("main.cell", hidden)),
+                    Some(Slot::new("latent.hidden", latent)),
+                    of_recurrent.then(|| Slot::new("latent.cell", latent)),
+                ]
+                .into_iter()
+                .flatten()
+                .map(move |slot| slot.in_layer(l))
+            })
+            .collect()
+    }
+
+    fn sites(&self) -> Vec<Slot> {
+        let layers = self.layers.iter().enumerate();
+        layers
+            .flat_map(|(l, cell)| {
+                [
+                    Slot::new("hidden", cell.d_hidden()).in_layer(l),
+                    Slot::new("latent", cell.latent.d_latent()).in_layer(l),
+                ]
+            })
+            .collect()
+    }
+
+    fn step(&self, x: Tensor<2>, state: State, masks: Option<&Masks>) -> (Tensor<2>, State) {
+        let step = self.step_with_policies(x, state, masks);
+        (step.output, step.state)
+    }
+
+    fn execution(&self) -> Execution {
+        self.execution
+    }
+
+    fn set_execution(&mut self, execution: Execution) {
+        self.execution = execution;
+    }
+
+    /// The names of the PyTorch code that the authors released.
+    fn stored_name(&self, path: &str) -> String {
+        let (l, field) = in_layer(path);
+        match field {
+            "latent.weight_input" => format!("adapt_layers.{l}.weight_ih"),
+            "latent.weight_hidden" => format!("adapt_layers.{l}.weight_hh"),
+            "latent.bias" if self.layers[l].latent.is_recurrent() => {
+                format!("adapt_layers.{l}.bias_ih")
+            }
+            "latent.bias_hidden" => format!("adapt_layers.{l}.bias_hh"),
+            "projection" => format!("project_layers.{l}.linear.weight"),
+            "weight_input" => format!("alstm_layers.{l}.weight_ih"),
+            "weight_hidden" => format!("alstm_layers.{l}.weight_hh"),
+            "bias" => format!("alstm_layers.{l}.bias"),
+            // Of a static policy.
+            other => format!("adapt_layers.{l}.{}", other.trim_start_matches("latent.")),
+        }
+    }
+
+    #[cfg(feature = "kernels")]
+    fn fused(&self) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {
+        fused::adaptive_lstm::stack(self)
+    }
+
+    #[cfg(feature = "kernels")]
+    fn workspace(&self) -> Option<&fused::Workspace> {
+        Some(&self.workspace)
+    }
+}
+
+crate::settings! {
+    /// The keys of `kind = "adaptive-lstm"`.
+    pub struct AdaptiveLstmSettings {
+        /// size of the policy's latent; 100 in the paper
+        pub latent: usize = 100, within(1..=65_536);
+        /// model of the latent: static (eq. 6) or recurrent (eq. 7)
+        pub policy: PolicyModel = PolicyModel::Recurrent;
+        /// what the policy looks at: own layer, or hybrid (eq. 9)
+        pub summary: Summary = Summary::Hybrid;
+        /// what is adapted: output, input or io (eq. 8)
+        pub adaptation: LstmAdaptation = LstmAdaptation::Io;
+        /// gates' input adaptations: tied or untied
+        pub tying: InputTying = InputTying::Tied;
+        /// parts of the policy vector: paper (side by side) or released (overlapping)
+        pub layout: PolicyLayout = PolicyLayout::Paper;
+        /// whether the main cells have a bias
+        pub bias: bool = true;
+    }
+}
+
+impl RecurrentKind for AdaptiveLstmSettings {
+    const KIND: &'static str = "adaptive-lstm";
+    const ABOUT: &'static str = "the adaptive LSTM, the paper's model: eq. (6) to (9)";
+
+    fn init(&self, sizes: StackSizes, device: &Device) -> Box<dyn Recurrent> {
+        let config = AdaptiveLstmConfig::new(sizes.d_input, sizes.d_hidden, self.latent)
+            .with_d_output(Some(sizes.d_output))
+            .with_n_layers(sizes.n_layers)
+            .with_bias(self.bias)
+            .with_policy(self.policy)
+            .with_summary(self.summary)
+            .with_adaptation(self.adaptation)
+            .with_tying(self.tying)
+            .with_layout(self.layout);
+        Box::new(config.init(device))
     }
 }
 

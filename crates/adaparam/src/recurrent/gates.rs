@@ -2,10 +2,29 @@ use burn::module::Param;
 use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
 
-use super::state::LstmLayerState;
+use super::masks::dropped;
 
 /// The gates `i, f, z, o`, side by side in this order in every tensor that is `4H` wide.
 pub(crate) const GATES: usize = 4;
+
+/// What one LSTM layer carries from step to step.
+#[derive(Debug, Clone)]
+pub struct LstmLayerState {
+    /// The hidden state `h`, `[B, H]`, after dropout.
+    pub hidden: Tensor<2>,
+    /// The memory cell `c`, `[B, H]`.
+    pub cell: Tensor<2>,
+}
+
+impl LstmLayerState {
+    /// The same state with `mask`, if any, on the hidden part.
+    pub(crate) fn dropped(self, mask: Option<&Tensor<2>>) -> Self {
+        Self {
+            hidden: dropped(self.hidden, mask),
+            cell: self.cell,
+        }
+    }
+}
 
 /// The gating mechanism, in which the pre-activations `u` update hidden state and memory cell. Paper eq. (5).
 ///
@@ -22,9 +41,14 @@ pub(crate) fn gate(u: Tensor<2>, cell: Tensor<2>) -> LstmLayerState {
 
 /// Splits a tensor that is `4N` wide into its gates `i, f, z, o`.
 pub(crate) fn split_gates(u: Tensor<2>) -> [Tensor<2>; GATES] {
+    split(u)
+}
+
+/// Splits a tensor that is `P N` wide into its `P` parts.
+pub(crate) fn split<const P: usize>(u: Tensor<2>) -> [Tensor<2>; P] {
     let [_, width] = u.dims();
-    let d_gate = width / GATES;
-    std::array::from_fn(|gate| u.clone().narrow(1, gate * d_gate, d_gate))
+    let d_part = width / P;
+    std::array::from_fn(|part| u.clone().narrow(1, part * d_part, d_part))
 }
 
 /// A bias that is 1 for the forget gate, so that a new network remembers, and 0 for the others.

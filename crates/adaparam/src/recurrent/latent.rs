@@ -4,8 +4,9 @@ use burn::serde::{Deserialize, Serialize};
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
+use super::gates::LstmLayerState;
 use super::lstm_cell::{LstmBiases, LstmCell, LstmCellConfig, RecurrentInitializer};
-use super::state::{LatentState, LstmLayerState};
+use super::masks::dropped;
 use crate::semi_orthogonal::semi_orthogonal;
 
 /// The model of the policy's latent variable `z`.
@@ -38,6 +39,25 @@ pub enum PolicyLatent {
     Static(Linear),
     /// Paper eq. (7).
     Recurrent(LstmCell),
+}
+
+/// What the policy of one adaptive layer carries from step to step.
+#[derive(Debug, Clone)]
+pub struct LatentState {
+    /// The latent `z`, `[B, A]`, after dropout.
+    pub hidden: Tensor<2>,
+    /// The memory cell of a recurrent policy, `[B, A]`; a static policy has none.
+    pub cell: Option<Tensor<2>>,
+}
+
+impl LatentState {
+    /// The same state with `mask`, if any, on the latent.
+    pub(crate) fn dropped(self, mask: Option<&Tensor<2>>) -> Self {
+        Self {
+            hidden: dropped(self.hidden, mask),
+            cell: self.cell,
+        }
+    }
 }
 
 impl PolicyLatent {
@@ -93,20 +113,16 @@ impl PolicyLatent {
         }
     }
 
+    /// Whether it has a past.
+    pub fn is_recurrent(&self) -> bool {
+        matches!(self, Self::Recurrent(_))
+    }
+
     /// The size `A` of the latent.
     pub fn d_latent(&self) -> usize {
         match self {
-            Self::Static(linear) => linear.weight.dims()[1],
-            Self::Recurrent(lstm) => lstm.d_hidden(),
-        }
-    }
-
-    /// The state before the first step: zeros.
-    pub fn zero_state(&self, batch_size: usize, device: &Device) -> LatentState {
-        let zeros = || Tensor::zeros([batch_size, self.d_latent()], device);
-        LatentState {
-            hidden: zeros(),
-            cell: matches!(self, Self::Recurrent(_)).then(zeros),
+            Self::Static(linear) => linear.weight.lazy_shape()[1],
+            Self::Recurrent(lstm) => lstm.weight_hidden.lazy_shape()[0],
         }
     }
 }

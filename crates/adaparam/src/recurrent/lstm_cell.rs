@@ -4,8 +4,9 @@ use burn::nn::Initializer;
 use burn::serde::{Deserialize, Serialize};
 use burn::tensor::{Device, Tensor, assert_shape};
 
-use super::gates::{GATES, forget_gate_bias, gate};
-use super::state::LstmLayerState;
+use super::cell::{Cell, CellStep};
+use super::gates::{GATES, LstmLayerState, forget_gate_bias, gate};
+use super::slot::Slot;
 use crate::semi_orthogonal::semi_orthogonal;
 
 /// How the weights of a recurrent layer are initialised.
@@ -126,6 +127,57 @@ impl LstmCell {
     /// The size of the hidden state.
     pub fn d_hidden(&self) -> usize {
         self.weight_hidden.dims()[0]
+    }
+}
+
+impl Cell for LstmCell {
+    fn d_input(&self) -> usize {
+        self.weight_input.lazy_shape()[0]
+    }
+
+    fn states(&self) -> Vec<Slot> {
+        let d_hidden = self.weight_hidden.lazy_shape()[0];
+        vec![Slot::new("hidden", d_hidden), Slot::new("cell", d_hidden)]
+    }
+
+    fn sites(&self) -> Vec<Slot> {
+        vec![Slot::new("hidden", self.weight_hidden.lazy_shape()[0])]
+    }
+
+    fn step(&self, x: Tensor<2>, state: Vec<Tensor<2>>, masks: &[Option<Tensor<2>>]) -> CellStep {
+        let [hidden, cell] = state.try_into().expect("an LSTM has two states");
+        let after = self.step(x, LstmLayerState { hidden, cell });
+        let output = after.hidden.clone();
+        let after = after.dropped(masks[0].as_ref());
+        CellStep {
+            output,
+            state: vec![after.hidden, after.cell],
+        }
+    }
+
+    fn name() -> &'static str {
+        "Lstm"
+    }
+
+    /// The names of PyTorch's own LSTM, one module for each layer.
+    fn stored_name(l: usize, path: &str) -> String {
+        let name = match path {
+            "weight_input" => "weight_ih",
+            "weight_hidden" => "weight_hh",
+            "bias" => "bias_ih",
+            "bias_hidden" => "bias_hh",
+            other => other,
+        };
+        format!("{l}.{name}_l0")
+    }
+
+    fn second_bias(l: usize, path: &str) -> Option<String> {
+        (path == "bias").then(|| Self::stored_name(l, "bias_hidden"))
+    }
+
+    #[cfg(feature = "kernels")]
+    fn fused(layers: &[Self]) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {
+        super::fused::lstm::stack(layers)
     }
 }
 

@@ -20,7 +20,7 @@
 //! # Training in windows
 //!
 //! ```
-//! use adaparam::recurrent::{AdaptiveLstmConfig, AdaptiveLstmDropout};
+//! use adaparam::recurrent::{AdaptiveLstmConfig, Recurrent};
 //! use burn::tensor::{Device, Tensor};
 //!
 //! let device = Device::flex();
@@ -29,13 +29,12 @@
 //! let mut state = lstm.zero_state(3, &device);
 //! for _window in 0..2 {
 //!     let input = Tensor::<3>::ones([5, 3, 8], &device); // [T, B, I]
-//!     let masks = lstm.draw_masks(3, &AdaptiveLstmDropout::new(0.1, 0.25), &device);
+//!     let masks = lstm.draw_masks(3, &[("latent", 0.1), ("hidden", 0.25)], &device);
 //!     let (output, after) = lstm.forward(input, Some(state), Some(&masks));
 //!     assert_eq!(output.dims(), [5, 3, 16]);
 //!     state = after.detach(); // gradients stop here, numbers go on
 //! }
 //! ```
-
 //!
 //! # Fused and readable execution
 //!
@@ -45,7 +44,7 @@
 //! later:
 //!
 //! ```
-//! use adaparam::recurrent::{Execution, LstmConfig};
+//! use adaparam::recurrent::{Execution, LstmConfig, Recurrent};
 //! use burn::tensor::{Device, Tensor};
 //!
 //! let device = Device::flex();
@@ -64,31 +63,44 @@
 
 mod adaptive_cell;
 mod adaptive_lstm;
-mod dropout;
+mod bidirectional;
+mod cell;
+mod contract;
 mod execution;
 #[cfg(feature = "kernels")]
 mod fused;
 mod gates;
+mod kind;
 mod latent;
 mod lstm;
 mod lstm_cell;
+mod masks;
 mod policy;
 mod sequence;
+mod sizes;
+mod slot;
+mod stacked;
 mod state;
 
 pub use adaptive_cell::AdaptiveLstmCell;
-pub use adaptive_lstm::{AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmStep};
-pub use dropout::{AdaptiveLstmDropout, AdaptiveLstmMasks, LstmMasks, variational_mask};
+pub use adaptive_lstm::{AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmSettings, AdaptiveLstmStep};
+pub use bidirectional::{Bidirectional, BothDirections};
+pub use cell::{Cell, CellStep};
+pub use contract::Recurrent;
 pub use execution::Execution;
 #[cfg(feature = "kernels")]
-pub use fused::{engine, set_threads};
-pub use latent::{PolicyLatent, PolicyModel, Summary};
-pub use lstm::{Lstm, LstmConfig};
+pub use fused::{Workspace, engine, set_threads};
+pub use gates::LstmLayerState;
+pub use kind::RecurrentKind;
+pub use latent::{LatentState, PolicyLatent, PolicyModel, Summary};
+pub use lstm::{Lstm, LstmConfig, LstmSettings};
 pub use lstm_cell::{LstmBiases, LstmCell, LstmCellConfig, RecurrentInitializer};
+pub use masks::{Masks, dropped, variational_mask};
 pub use policy::{InputTying, LstmAdaptation, PolicyLayout, PolicySplit, SubPolicies};
-pub use state::{
-    AdaptiveLstmLayerState, AdaptiveLstmState, LatentState, LstmLayerState, LstmState,
-};
+pub use sizes::StackSizes;
+pub use slot::Slot;
+pub use stacked::Stacked;
+pub use state::State;
 
 /// # Panics
 ///

@@ -1,31 +1,6 @@
-use burn::tensor::Tensor;
+use burn::tensor::{Bool, Device, Tensor, TensorData};
 
-/// The sizes of a stack of recurrent layers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LayerSizes {
-    pub(crate) d_input: usize,
-    pub(crate) d_hidden: usize,
-    pub(crate) d_output: usize,
-    pub(crate) n_layers: usize,
-}
-
-impl LayerSizes {
-    /// The input and hidden size of each layer, the lowest first.
-    pub(crate) fn layers(self) -> impl Iterator<Item = (usize, usize)> {
-        (0..self.n_layers).map(move |l| {
-            let d_input = match l {
-                0 => self.d_input,
-                _ => self.d_hidden,
-            };
-            let d_hidden = if l + 1 == self.n_layers {
-                self.d_output
-            } else {
-                self.d_hidden
-            };
-            (d_input, d_hidden)
-        })
-    }
-}
+use super::state::State;
 
 /// Takes `step` along the time axis, which is the first, and stacks what it gives out.
 ///
@@ -33,17 +8,12 @@ impl LayerSizes {
 ///
 /// - `input`: `[T, B, I]`
 /// - output: `[T, B, O]`, where `step` gives `[B, O]`
-///
-/// # Panics
-///
-/// Panics if the sequence is empty.
-pub(crate) fn unroll<S>(
+pub(crate) fn unroll(
     input: Tensor<3>,
-    mut state: S,
-    mut step: impl FnMut(Tensor<2>, S) -> (Tensor<2>, S),
-) -> (Tensor<3>, S) {
+    mut state: State,
+    mut step: impl FnMut(Tensor<2>, State) -> (Tensor<2>, State),
+) -> (Tensor<3>, State) {
     let [length, _, _] = input.dims();
-    assert!(length > 0, "a sequence must have at least one step");
     let mut outputs = Vec::with_capacity(length);
     for x in input.iter_dim(0) {
         let (output, after) = step(x.squeeze_dim(0), state);
@@ -51,4 +21,55 @@ pub(crate) fn unroll<S>(
         state = after;
     }
     (Tensor::stack(outputs, 0), state)
+}
+
+/// [`unroll`] of rows of different lengths: behind its end a row gives zeros and keeps its state.
+pub(crate) fn unroll_ragged(
+    input: Tensor<3>,
+    lengths: &[usize],
+    state: State,
+    mut step: impl FnMut(Tensor<2>, State) -> (Tensor<2>, State),
+) -> (Tensor<3>, State) {
+    let device = input.device();
+    let mut t = 0;
+    unroll(input, state, |x, before| {
+        let is_over = over(lengths, t, &device); // [B, 1]
+        t += 1;
+        let blank = |tensor: Tensor<2>| {
+            let is_over = is_over.clone().expand(tensor.dims());
+            tensor.mask_fill(is_over, 0.0)
+        };
+        let (output, after) = step(blank(x), before.clone());
+        let kept = after.parts().iter().zip(before.parts());
+        let kept = kept.map(|(after, before)| {
+            let is_over = is_over.clone().expand(after.dims());
+            after.clone().mask_where(is_over, before.clone())
+        });
+        let kept = kept.collect();
+        (blank(output), after.with_parts(kept))
+    })
+}
+
+/// Which rows have ended before step `t`.
+fn over(lengths: &[usize], t: usize, device: &Device) -> Tensor<2, Bool> {
+    let flags: Vec<bool> = lengths.iter().map(|&length| t >= length).collect();
+    let shape = [flags.len(), 1];
+    Tensor::from_data(TensorData::new(flags, shape), device)
+}
+
+/// # Panics
+///
+/// Panics unless there is a length for each row, from 1 to the steps of the sequence.
+pub(crate) fn assert_lengths(lengths: &[usize], steps: usize, batch_size: usize) {
+    assert!(
+        lengths.len() == batch_size,
+        "there are {} lengths for {batch_size} rows: each row has one",
+        lengths.len()
+    );
+    for (row, &length) in lengths.iter().enumerate() {
+        assert!(
+            (1..=steps).contains(&length),
+            "the length of row {row} is {length}: must be from 1 to {steps}, the steps of the input"
+        );
+    }
 }

@@ -1,83 +1,102 @@
+use std::ops::Index;
+use std::sync::Arc;
+
 use burn::tensor::{Device, Tensor};
 
-/// What one LSTM layer carries from step to step.
+use super::slot::Slot;
+
+/// What recurrent layers carry from step to step and from window to window: tensors `[B, width]` under names such as
+/// `layers.0.hidden`.
+///
+/// ```
+/// use adaparam::recurrent::{LstmConfig, Recurrent};
+/// use burn::tensor::{Device, Tensor};
+///
+/// let device = Device::flex();
+/// let lstm = LstmConfig::new(8, 16).init(&device);
+/// let (_, state) = lstm.forward(Tensor::ones([5, 3, 8], &device), None, None);
+/// assert_eq!(state["layers.0.cell"].dims(), [3, 16]);
+/// ```
 #[derive(Debug, Clone)]
-pub struct LstmLayerState {
-    /// The hidden state `h`, `[B, H]`, after dropout.
-    pub hidden: Tensor<2>,
-    /// The memory cell `c`, `[B, H]`.
-    pub cell: Tensor<2>,
+pub struct State {
+    slots: Arc<[Slot]>,
+    parts: Vec<Tensor<2>>,
 }
 
-/// What an [`Lstm`](super::Lstm) carries from step to step and from window to window.
-#[derive(Debug, Clone)]
-pub struct LstmState {
-    /// One state for each layer, the lowest first.
-    pub layers: Vec<LstmLayerState>,
-}
-
-/// What the policy of one adaptive layer carries from step to step.
-#[derive(Debug, Clone)]
-pub struct LatentState {
-    /// The latent `z`, `[B, A]`, after dropout.
-    pub hidden: Tensor<2>,
-    /// The memory cell of a recurrent policy, `[B, A]`; a static policy has none.
-    pub cell: Option<Tensor<2>>,
-}
-
-/// What one adaptive LSTM layer carries from step to step.
-#[derive(Debug, Clone)]
-pub struct AdaptiveLstmLayerState {
-    /// The state of the policy.
-    pub latent: LatentState,
-    /// The state of the layer itself.
-    pub main: LstmLayerState,
-}
-
-/// What an [`AdaptiveLstm`](super::AdaptiveLstm) carries from step to step and from window to window.
-#[derive(Debug, Clone)]
-pub struct AdaptiveLstmState {
-    /// One state for each layer, the lowest first.
-    pub layers: Vec<AdaptiveLstmLayerState>,
-}
-
-impl LstmLayerState {
+impl State {
     /// The state before the first step: zeros.
-    pub fn zeros(batch_size: usize, d_hidden: usize, device: &Device) -> Self {
+    pub fn zeros(slots: impl Into<Arc<[Slot]>>, batch_size: usize, device: &Device) -> Self {
+        let slots = slots.into();
+        let zeros = |slot: &Slot| Tensor::zeros([batch_size, slot.width], device);
         Self {
-            hidden: Tensor::zeros([batch_size, d_hidden], device),
-            cell: Tensor::zeros([batch_size, d_hidden], device),
+            parts: slots.iter().map(zeros).collect(),
+            slots,
         }
     }
 
-    fn map_named(self, prefix: &str, f: &mut impl FnMut(&str, Tensor<2>) -> Tensor<2>) -> Self {
-        Self {
-            hidden: f(&format!("{prefix}.hidden"), self.hidden),
-            cell: f(&format!("{prefix}.cell"), self.cell),
-        }
-    }
-
-    /// The same state with `mask`, if any, on the hidden part.
-    pub(crate) fn dropped(self, mask: Option<&Tensor<2>>) -> Self {
-        Self {
-            hidden: dropped(self.hidden, mask),
-            cell: self.cell,
-        }
-    }
-}
-
-impl LstmState {
-    /// Replaces every tensor by `f(name, tensor)`.
+    /// A state of these tensors, one for each slot and in their order.
     ///
-    /// A name is the path to a field, such as `layers.0.cell`. To read the state by name, have `f` return what it
-    /// is given; to build one by name, start from [`Lstm::zero_state`](super::Lstm::zero_state).
+    /// # Panics
+    ///
+    /// Panics if there are more or fewer tensors than slots.
+    pub fn new(slots: impl Into<Arc<[Slot]>>, parts: Vec<Tensor<2>>) -> Self {
+        let slots = slots.into();
+        assert_eq!(
+            slots.len(),
+            parts.len(),
+            "a state has a tensor for each slot"
+        );
+        Self { slots, parts }
+    }
+
+    /// The names and widths of its tensors.
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// The same state with other tensors, in the order of the slots.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are more or fewer tensors than slots.
+    #[must_use]
+    pub fn with_parts(&self, parts: Vec<Tensor<2>>) -> Self {
+        Self::new(Arc::clone(&self.slots), parts)
+    }
+
+    /// Its tensors, in the order of the slots.
+    pub fn parts(&self) -> &[Tensor<2>] {
+        &self.parts
+    }
+
+    /// Its tensors, in the order of the slots.
+    pub fn into_parts(self) -> Vec<Tensor<2>> {
+        self.parts
+    }
+
+    /// Each tensor with its name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor<2>)> {
+        let names = self.slots.iter().map(|slot| slot.name.as_str());
+        names.zip(&self.parts)
+    }
+
+    /// The tensor of this name.
+    pub fn get(&self, name: &str) -> Option<&Tensor<2>> {
+        let index = self.slots.iter().position(|slot| slot.name == name)?;
+        self.parts.get(index)
+    }
+
+    /// Replaces every tensor by `f(name, tensor)`.
     #[must_use]
     pub fn map_named(self, mut f: impl FnMut(&str, Tensor<2>) -> Tensor<2>) -> Self {
-        let layers = self.layers.into_iter().enumerate();
+        let slots = self.slots.iter();
+        let parts = slots
+            .zip(self.parts)
+            .map(|(slot, part)| f(&slot.name, part))
+            .collect();
         Self {
-            layers: layers
-                .map(|(l, layer)| layer.map_named(&format!("layers.{l}"), &mut f))
-                .collect(),
+            parts,
+            slots: self.slots,
         }
     }
 
@@ -86,56 +105,44 @@ impl LstmState {
     pub fn detach(self) -> Self {
         self.map_named(|_, tensor| tensor.detach())
     }
-}
 
-impl LatentState {
-    fn map_named(self, prefix: &str, f: &mut impl FnMut(&str, Tensor<2>) -> Tensor<2>) -> Self {
-        Self {
-            hidden: f(&format!("{prefix}.hidden"), self.hidden),
-            cell: self.cell.map(|cell| f(&format!("{prefix}.cell"), cell)),
-        }
-    }
-
-    /// The same state with `mask`, if any, on the latent.
-    pub(crate) fn dropped(self, mask: Option<&Tensor<2>>) -> Self {
-        Self {
-            hidden: dropped(self.hidden, mask),
-            cell: self.cell,
-        }
-    }
-}
-
-impl AdaptiveLstmState {
-    /// Replaces every tensor by `f(name, tensor)`.
+    /// # Panics
     ///
-    /// A name is the path to a field, such as `layers.0.latent.hidden` or `layers.1.main.cell`. To read the state by
-    /// name, have `f` return what it is given; to build one by name, start from
-    /// [`AdaptiveLstm::zero_state`](super::AdaptiveLstm::zero_state).
-    #[must_use]
-    pub fn map_named(self, mut f: impl FnMut(&str, Tensor<2>) -> Tensor<2>) -> Self {
-        let layers = self.layers.into_iter().enumerate();
-        Self {
-            layers: layers
-                .map(|(l, layer)| AdaptiveLstmLayerState {
-                    latent: layer
-                        .latent
-                        .map_named(&format!("layers.{l}.latent"), &mut f),
-                    main: layer.main.map_named(&format!("layers.{l}.main"), &mut f),
-                })
-                .collect(),
+    /// Panics unless this is a state of `slots` for so many rows.
+    pub(crate) fn assert_fits(&self, slots: &[Slot], batch_size: usize) {
+        let names = |slots: &[Slot]| {
+            let names: Vec<&str> = slots.iter().map(|slot| slot.name.as_str()).collect();
+            names.join(", ")
+        };
+        assert!(
+            self.slots.len() == slots.len()
+                && self.slots.iter().zip(slots).all(|(a, b)| a.name == b.name),
+            "the state is of other layers: it has {}; these layers carry {}",
+            names(&self.slots),
+            names(slots)
+        );
+        for (slot, part) in slots.iter().zip(&self.parts) {
+            assert!(
+                part.dims() == [batch_size, slot.width],
+                "state {} is {:?}: must be {:?}, rows of the input and width of the layer",
+                slot.name,
+                part.dims(),
+                [batch_size, slot.width]
+            );
         }
-    }
-
-    /// The same numbers without their history: backpropagation through time stops here.
-    #[must_use]
-    pub fn detach(self) -> Self {
-        self.map_named(|_, tensor| tensor.detach())
     }
 }
 
-fn dropped(tensor: Tensor<2>, mask: Option<&Tensor<2>>) -> Tensor<2> {
-    match mask {
-        Some(mask) => tensor * mask.clone(),
-        None => tensor,
+impl Index<&str> for State {
+    type Output = Tensor<2>;
+
+    /// # Panics
+    ///
+    /// Panics if there is no tensor of this name.
+    fn index(&self, name: &str) -> &Tensor<2> {
+        self.get(name).unwrap_or_else(|| {
+            let names: Vec<&str> = self.iter().map(|(name, _)| name).collect();
+            panic!("the state has no {name}; it has {}", names.join(", "))
+        })
     }
 }

@@ -1,3 +1,4 @@
+use adaparam_kernels::stack::{Slot as KernelSlot, Stack};
 use burn::backend::autodiff::checkpoint::strategy::{BalancedCheckpointing, NoCheckpointing};
 use burn::backend::autodiff::ops::NodeGuard;
 use burn::backend::flex::FlexTensor;
@@ -6,17 +7,26 @@ use burn::backend::{Autodiff, Flex};
 use burn::module::Param;
 use burn::tensor::{DType, Tensor};
 
+use crate::parameters::AnyParameter;
+use crate::recurrent::masks::Masks;
+use crate::recurrent::slot::Slot;
+use crate::recurrent::state::State;
+
 /// What a window is computed from. Every tensor is `f32` and lies by rows without gaps.
 #[derive(Debug)]
-pub(crate) struct Arguments<S> {
-    pub(super) stack: S,
+pub(crate) struct Arguments {
+    pub(super) stack: Box<dyn Stack>,
     pub(super) steps: usize,
     pub(super) batch: usize,
+    /// The steps of each row, where they differ.
+    pub(super) lengths: Option<Vec<usize>>,
     /// `[T, B, I]`.
     pub(super) x: FlexTensor,
+    /// In the order of the stack.
     pub(super) parameters: Vec<FlexTensor>,
-    /// The initial state.
+    /// The initial state, in the order of the stack.
     pub(super) state: Vec<FlexTensor>,
+    /// In the order of the stack's sites.
     pub(super) masks: Vec<Option<FlexTensor>>,
 }
 
@@ -47,18 +57,24 @@ pub(super) enum Context {
 }
 
 /// A window that can be computed by kernels.
-pub(crate) struct Call<S> {
-    pub(super) arguments: Arguments<S>,
+pub(crate) struct Call {
+    pub(super) arguments: Arguments,
     pub(super) context: Context,
     /// The places in the graph of input, parameters and state, in this order; none for a tensor without autodiff.
     pub(super) parents: Vec<Option<NodeGuard>>,
+    /// The slots of the state as the layers name them.
+    pub(super) slots: Vec<Slot>,
 }
 
-impl<S> Call<S> {
+impl Call {
     /// Starts with the input; none if kernels cannot compute it.
-    pub(super) fn new(stack: S, input: &Tensor<3>, d_input: usize) -> Option<Self> {
+    pub(super) fn new(
+        stack: Box<dyn Stack>,
+        input: &Tensor<3>,
+        lengths: Option<&[usize]>,
+    ) -> Option<Self> {
         let [steps, batch, width] = input.dims();
-        if steps == 0 || batch == 0 || width != d_input {
+        if steps == 0 || batch == 0 || width != stack.d_input() {
             return None;
         }
         let located = Located::of(input.clone())?;
@@ -68,47 +84,68 @@ impl<S> Call<S> {
                 stack,
                 steps,
                 batch,
+                lengths: lengths.map(<[usize]>::to_vec),
                 x: located.values,
                 parameters: Vec::new(),
                 state: Vec::new(),
                 masks: Vec::new(),
             },
             parents: vec![located.node],
+            slots: Vec::new(),
         })
     }
 
     /// Adds a parameter; none if kernels cannot read it. Parameters come before the state.
-    pub(super) fn parameter<const D: usize>(&mut self, tensor: Tensor<D>) -> Option<()> {
-        let values = self.parent(tensor)?;
+    pub(super) fn parameter(&mut self, parameter: &dyn AnyParameter) -> Option<()> {
+        let any = parameter.as_any();
+        let values = if let Some(matrix) = any.downcast_ref::<Param<Tensor<2>>>() {
+            self.parent(matrix.val())?
+        } else {
+            let vector = any.downcast_ref::<Param<Tensor<1>>>()?;
+            self.parent(vector.val())?
+        };
         self.arguments.parameters.push(values);
         Some(())
     }
 
-    /// Adds a tensor `[B, width]` of the initial state; none if it is another or kernels cannot read it.
-    pub(super) fn state(&mut self, tensor: &Tensor<2>, width: usize) -> Option<()> {
-        if tensor.dims() != [self.arguments.batch, width] {
+    /// Adds the initial state; none if it is another or kernels cannot read it.
+    pub(super) fn states(&mut self, state: &State) -> Option<()> {
+        let slots = self.arguments.stack.states();
+        if !same_slots(state.slots(), &slots) {
             return None;
         }
-        let values = self.parent(tensor.clone())?;
-        self.arguments.state.push(values);
+        for (slot, tensor) in state.slots().iter().zip(state.parts()) {
+            if tensor.dims() != [self.arguments.batch, slot.width] {
+                return None;
+            }
+            let values = self.parent(tensor.clone())?;
+            self.arguments.state.push(values);
+        }
+        self.slots = state.slots().to_vec();
         Some(())
     }
 
-    /// Adds a mask `[B, width]`, if any; none if it is another, has a gradient, or kernels cannot read it.
-    pub(super) fn mask(&mut self, mask: Option<&Tensor<2>>, width: usize) -> Option<()> {
-        let values = match mask {
-            None => None,
-            Some(mask) => {
-                let located = Located::of(mask.clone())?;
-                let fits = mask.dims() == [self.arguments.batch, width];
-                if !fits || located.has_gradient {
-                    return None;
+    /// Adds the masks; none if one is another, has a gradient, or cannot be read by kernels.
+    pub(super) fn masks(&mut self, sites: &[Slot], masks: Option<&Masks>) -> Option<()> {
+        if !same_slots(sites, &self.arguments.stack.sites()) {
+            return None;
+        }
+        for (index, site) in sites.iter().enumerate() {
+            let mask = masks.and_then(|masks| masks.parts()[index].as_ref());
+            let values = match mask {
+                None => None,
+                Some(mask) => {
+                    let located = Located::of(mask.clone())?;
+                    let fits = mask.dims() == [self.arguments.batch, site.width];
+                    if !fits || located.has_gradient {
+                        return None;
+                    }
+                    self.enter(located.context)?;
+                    Some(located.values)
                 }
-                self.enter(located.context)?;
-                Some(located.values)
-            }
-        };
-        self.arguments.masks.push(values);
+            };
+            self.arguments.masks.push(values);
+        }
         Some(())
     }
 
@@ -130,6 +167,15 @@ impl<S> Call<S> {
             (before, now) => (before == now).then_some(()),
         }
     }
+}
+
+/// Whether layers and kernels mean the same slots in the same order.
+fn same_slots(layers: &[Slot], kernels: &[KernelSlot]) -> bool {
+    layers.len() == kernels.len()
+        && layers
+            .iter()
+            .zip(kernels)
+            .all(|(a, b)| a.name == b.name && b.shape == [a.width])
 }
 
 /// A tensor on the CPU, taken apart.

@@ -1,8 +1,8 @@
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use adaparam_kernels::Engine;
+use adaparam_kernels::stack::{Keep, Operands, State as KernelState};
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::{BalancedCheckpointing, NoCheckpointing};
 use burn::backend::autodiff::grads::Gradients as Graph;
@@ -13,27 +13,28 @@ use burn::backend::{Autodiff, Flex};
 use burn::tensor::{Shape, Tensor, TensorData};
 
 use super::arguments::{Arguments, Call, Context, MOST_PARENTS, slice};
+use super::engine;
 use super::workspace::{Loan, Workspace};
-use super::{Gradients, Keep, Stack, engine};
+use crate::recurrent::state::State;
 
-impl<S: Stack> Call<S> {
-    /// Computes the window: every output, and the final state in the order of the stack.
+impl Call {
+    /// Computes the window: every output and the final state.
     ///
     /// # Shapes
     ///
-    /// - output: `[T, B, H]` of the last layer
-    /// - state: `[B, width]` each
-    pub(super) fn run(self, workspace: &Workspace<S>) -> (Tensor<3>, Vec<Tensor<2>>) {
+    /// - output: `[T, B, O]`
+    pub(crate) fn run(self, workspace: &Workspace) -> (Tensor<3>, State) {
         let Self {
             arguments,
             context,
             parents,
+            slots,
         } = self;
         let parts = Parts::of(&arguments);
         let run = Run {
+            buffers: workspace.borrow(&*arguments.stack),
             arguments,
             engine: engine(),
-            buffers: workspace.borrow(),
         };
         let packed =
             match context {
@@ -45,7 +46,8 @@ impl<S: Stack> Call<S> {
                     Autodiff<Flex, BalancedCheckpointing>,
                 >(run.in_graph(parents)),
             };
-        parts.unpack(packed)
+        let (output, state) = parts.unpack(packed);
+        (output, State::new(slots, state))
     }
 }
 
@@ -56,12 +58,12 @@ struct Parts {
 }
 
 impl Parts {
-    fn of<S: Stack>(arguments: &Arguments<S>) -> Self {
+    fn of(arguments: &Arguments) -> Self {
         let (stack, batch) = (&arguments.stack, arguments.batch);
-        let widths = stack.state_widths().into_iter();
+        let slots = stack.states().into_iter();
         Self {
             output: [arguments.steps, batch, stack.d_output()],
-            state: widths.map(|width| [batch, width]).collect(),
+            state: slots.map(|slot| [batch, slot.shape[0]]).collect(),
         }
     }
 
@@ -96,26 +98,26 @@ impl Parts {
         (output.reshape(self.output), state)
     }
 
-    fn split<'a>(&self, packed: &'a [f32]) -> (&'a [f32], Vec<Vec<f32>>) {
+    fn split<'a>(&self, packed: &'a [f32]) -> (&'a [f32], KernelState) {
         let (output, mut rest) = packed.split_at(self.output_len());
         let state = self.state_lens().map(|len| {
             let (part, others) = rest.split_at(len);
             rest = others;
             part.to_vec()
         });
-        let state = state.collect();
-        (output, state)
+        let parts = state.collect();
+        (output, KernelState { parts })
     }
 }
 
 /// A window and what it is computed with; after the forward pass, what its backward pass needs.
-struct Run<S: Stack> {
-    arguments: Arguments<S>,
+struct Run {
+    arguments: Arguments,
     engine: Arc<Engine>,
-    buffers: Loan<S>,
+    buffers: Loan,
 }
 
-impl<S: Stack> fmt::Debug for Run<S> {
+impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run")
             .field("arguments", &self.arguments)
@@ -123,10 +125,13 @@ impl<S: Stack> fmt::Debug for Run<S> {
     }
 }
 
-impl<S: Stack> Run<S> {
+/// Every shape was compared when the call was put together.
+const FITS: &str = "the kernels take what the stack says";
+
+impl Run {
     /// The packed result, without anything left for a backward pass.
     fn evaluate(mut self) -> FlexTensor {
-        self.forward(Keep::Nothing)
+        self.forward(Keep::State)
     }
 
     /// The packed result as an operation that depends on `parents`.
@@ -147,7 +152,7 @@ impl<S: Stack> Run<S> {
         let mut parents = parents.into_iter();
         let parents: [NodeGuard; N] =
             std::array::from_fn(|_| parents.next().flatten().unwrap_or_else(|| constant.node()));
-        let operation = Unroll(PhantomData::<S>).prepare::<NoCheckpointing>(parents);
+        let operation = Unroll.prepare::<NoCheckpointing>(parents);
         match operation.compute_bound().stateful() {
             OpsKind::Tracked(operation) => {
                 let packed = self.forward(Keep::Tape);
@@ -158,18 +163,29 @@ impl<S: Stack> Run<S> {
     }
 
     fn forward(&mut self, keep: Keep) -> FlexTensor {
-        let parts = Parts::of(&self.arguments);
+        let Self {
+            arguments,
+            engine,
+            buffers,
+        } = self;
+        let parts = Parts::of(arguments);
         let mut packed = vec![0.0; parts.len()];
         let (output, rest) = packed.split_at_mut(parts.output_len());
-        let state = S::forward(
-            &self.arguments,
-            &self.engine,
-            &mut self.buffers,
-            keep,
-            output,
-        );
+        let initial = arguments.state.iter().map(|part| slice(part).to_vec());
+        let mut state = KernelState {
+            parts: initial.collect(),
+        };
+        let buffers = &mut **buffers;
+        with_window(arguments, |window| {
+            buffers.packed.renew(&arguments.parameters, || {
+                buffers.runner.pack(engine, window.weights).expect(FITS);
+            });
+            let run = &mut buffers.runner;
+            run.forward(engine, window, keep, &mut state, output)
+                .expect(FITS);
+        });
         let mut start = 0;
-        for part in state {
+        for part in state.parts {
             rest[start..start + part.len()].copy_from_slice(&part);
             start += part.len();
         }
@@ -179,30 +195,52 @@ impl<S: Stack> Run<S> {
 
     /// The gradients of input, parameters and initial state, in this order.
     fn backward(mut self, d_packed: &[f32]) -> impl Iterator<Item = FlexTensor> {
-        let (d_output, d_state) = Parts::of(&self.arguments).split(d_packed);
-        let Gradients {
+        let (d_output, mut d_state) = Parts::of(&self.arguments).split(d_packed);
+        let zeros = |tensor: &FlexTensor| vec![0.0; slice(tensor).len()];
+        let mut d_x = zeros(&self.arguments.x);
+        let mut d_parameters: Vec<Vec<f32>> = self.arguments.parameters.iter().map(zeros).collect();
+        let mut slices: Vec<&mut [f32]> = d_parameters.iter_mut().map(Vec::as_mut_slice).collect();
+        with_window(&self.arguments, |window| {
+            let run = &mut self.buffers.runner;
+            run.backward(
+                &self.engine,
+                window,
+                d_output,
+                &mut d_state,
+                &mut d_x,
+                &mut slices,
+            )
+            .expect(FITS);
+        });
+        let Arguments {
             x,
             parameters,
             state,
-        } = S::backward(
-            &self.arguments,
-            &self.engine,
-            &mut self.buffers,
-            d_output,
-            d_state,
-        );
-        let Arguments {
-            x: of_x,
-            parameters: of_parameters,
-            state: of_state,
             ..
         } = self.arguments;
-        let gradients = std::iter::once(x).chain(parameters).chain(state);
-        let of = std::iter::once(of_x).chain(of_parameters).chain(of_state);
+        let gradients = std::iter::once(d_x)
+            .chain(d_parameters)
+            .chain(d_state.parts);
+        let of = std::iter::once(x).chain(parameters).chain(state);
         gradients
             .zip(of)
             .map(|(gradient, of)| tensor(gradient, of.layout().shape().clone()))
     }
+}
+
+/// Hands the slices of `arguments` to `work`.
+fn with_window(arguments: &Arguments, work: impl FnOnce(&Operands<'_>)) {
+    let weights: Vec<&[f32]> = arguments.parameters.iter().map(slice).collect();
+    let masks = arguments.masks.iter();
+    let masks: Vec<Option<&[f32]>> = masks.map(|mask| mask.as_ref().map(slice)).collect();
+    work(&Operands {
+        weights: &weights,
+        masks: &masks,
+        steps: arguments.steps,
+        batch: arguments.batch,
+        x: slice(&arguments.x),
+        lengths: arguments.lengths.as_deref(),
+    });
 }
 
 fn tensor(values: Vec<f32>, shape: impl Into<Shape>) -> FlexTensor {
@@ -211,10 +249,10 @@ fn tensor(values: Vec<f32>, shape: impl Into<Shape>) -> FlexTensor {
 
 /// The unroll of a window as one operation of `N` parents.
 #[derive(Debug)]
-struct Unroll<S>(PhantomData<S>);
+struct Unroll;
 
-impl<S: Stack, const N: usize> Backward<Flex, N> for Unroll<S> {
-    type State = Arc<Run<S>>;
+impl<const N: usize> Backward<Flex, N> for Unroll {
+    type State = Arc<Run>;
 
     fn backward(self, ops: Ops<Self::State, N>, graph: &mut Graph, _: &mut Checkpointer) {
         let d_packed = graph.consume::<Flex>(&ops.node).to_contiguous();

@@ -5,25 +5,21 @@ use burn::tensor::Bytes;
 
 use super::arguments::slice;
 
-/// Weights as the kernels read them. They are packed anew only if they have changed: where one word follows the other, packing
-/// would take longer than all the rest.
+/// The weights that a runner has packed. They are packed anew only if they have changed: where one word follows the other,
+/// packing would take longer than all the rest.
 #[derive(Default)]
-pub(crate) struct Packing<P> {
-    packed: P,
-    packed_from: Vec<Numbers>,
-}
+pub(crate) struct PackedWeights(Vec<Numbers>);
 
-impl<P> Packing<P> {
-    /// The packed `weights`, for which `pack` is called unless they are those of the last call.
-    pub(super) fn of(&mut self, weights: &[FlexTensor], pack: impl FnOnce(&mut P)) -> &P {
+impl PackedWeights {
+    /// Calls `pack` unless `weights` are those of the last call.
+    pub(super) fn renew(&mut self, weights: &[FlexTensor], pack: impl FnOnce()) {
         let numbers: Vec<Numbers> = weights.iter().map(Numbers::of).collect();
-        if self.packed_from != numbers {
+        if self.0 != numbers {
             // Should packing panic, what it leaves behind is nobody's.
-            self.packed_from.clear();
-            pack(&mut self.packed);
-            self.packed_from = numbers;
+            self.0.clear();
+            pack();
+            self.0 = numbers;
         }
-        &self.packed
     }
 }
 
@@ -63,9 +59,16 @@ mod tests {
 
     use super::*;
 
-    /// How often these weights had to be packed.
-    fn count(packing: &mut Packing<usize>, weights: &[FlexTensor]) -> usize {
-        *packing.of(weights, |packed| *packed += 1)
+    /// Counts how often weights had to be packed.
+    #[derive(Default)]
+    struct Packing {
+        packed: PackedWeights,
+        times: usize,
+    }
+
+    fn count(packing: &mut Packing, weights: &[FlexTensor]) -> usize {
+        packing.packed.renew(weights, || packing.times += 1);
+        packing.times
     }
 
     fn weights() -> [FlexTensor; 2] {

@@ -2,80 +2,73 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Stack;
-use super::packing::Packing;
+use adaparam_kernels::stack::{Runner, Stack, Weights};
+
+use super::packing::PackedWeights;
 
 /// The memory in which a window is computed. Hundreds of megabytes for a large model: to get them anew for every window would
 /// cost a page fault for every page.
-pub(crate) struct Buffers<S: Stack> {
-    pub(super) packing: Packing<S::Packed>,
-    pub(super) tape: S::Tape,
-}
-
-impl<S: Stack> Default for Buffers<S> {
-    fn default() -> Self {
-        Self {
-            packing: Packing::default(),
-            tape: S::Tape::default(),
-        }
-    }
+pub(super) struct Buffers {
+    /// Which stack the runner is for.
+    stack: String,
+    pub(super) runner: Box<dyn Runner>,
+    pub(super) packed: PackedWeights,
 }
 
 /// Keeps the buffers of one window for the next. Clones share them.
-pub(crate) struct Workspace<S: Stack>(Arc<Mutex<Option<Buffers<S>>>>);
+#[derive(Clone, Default)]
+pub struct Workspace(Arc<Mutex<Option<Buffers>>>);
 
-impl<S: Stack> Workspace<S> {
-    /// The buffers of the last window, or new ones if they are in use.
-    pub(super) fn borrow(&self) -> Loan<S> {
+impl Workspace {
+    /// The buffers of the last window, or new ones if they are in use or for another stack.
+    pub(super) fn borrow(&self, stack: &dyn Stack) -> Loan {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let description = format!("{stack:?}");
+        let kept = kept.filter(|buffers| buffers.stack == description);
         Loan {
-            buffers: kept.unwrap_or_default(),
+            buffers: Some(kept.unwrap_or_else(|| Buffers {
+                runner: stack.runner(Weights::Stay),
+                packed: PackedWeights::default(),
+                stack: description,
+            })),
             home: self.clone(),
         }
     }
 }
 
-impl<S: Stack> Default for Workspace<S> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
-
-impl<S: Stack> Clone for Workspace<S> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<S: Stack> fmt::Debug for Workspace<S> {
+impl fmt::Debug for Workspace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Workspace").finish_non_exhaustive()
     }
 }
 
 /// Buffers that go back to their workspace on drop.
-pub(super) struct Loan<S: Stack> {
-    buffers: Buffers<S>,
-    home: Workspace<S>,
+pub(super) struct Loan {
+    buffers: Option<Buffers>,
+    home: Workspace,
 }
 
-impl<S: Stack> Drop for Loan<S> {
+impl Drop for Loan {
     fn drop(&mut self) {
-        let buffers = std::mem::take(&mut self.buffers);
-        *self.home.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(buffers);
+        let buffers = self.buffers.take();
+        *self.home.0.lock().unwrap_or_else(PoisonError::into_inner) = buffers;
     }
 }
 
-impl<S: Stack> Deref for Loan<S> {
-    type Target = Buffers<S>;
+impl Deref for Loan {
+    type Target = Buffers;
 
-    fn deref(&self) -> &Buffers<S> {
-        &self.buffers
+    fn deref(&self) -> &Buffers {
+        self.buffers
+            .as_ref()
+            .expect("a loan has its buffers until it ends")
     }
 }
 
-impl<S: Stack> DerefMut for Loan<S> {
-    fn deref_mut(&mut self) -> &mut Buffers<S> {
-        &mut self.buffers
+impl DerefMut for Loan {
+    fn deref_mut(&mut self) -> &mut Buffers {
+        self.buffers
+            .as_mut()
+            .expect("a loan has its buffers until it ends")
     }
 }

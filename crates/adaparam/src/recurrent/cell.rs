@@ -1,0 +1,63 @@
+use std::fmt::Debug;
+
+use burn::module::{Module, ModuleDisplay};
+use burn::tensor::Tensor;
+
+use super::slot::Slot;
+
+/// One recurrent layer, for one step: what a person writes to add a cell.
+///
+/// [`Stacked`](super::Stacked) makes layers of it, and with them come the unroll, carried states, dropout, ragged batches,
+/// [`Bidirectional`](super::Bidirectional), training, checkpoints and export. `examples/a_cell_of_your_own.rs` is a whole
+/// one.
+pub trait Cell: Module + ModuleDisplay + Sync + Debug + 'static {
+    /// The size of the input.
+    fn d_input(&self) -> usize;
+
+    /// What is carried from step to step. The first is what the layer above reads.
+    fn states(&self) -> Vec<Slot>;
+
+    /// Where values can be dropped, by variational masks.
+    fn sites(&self) -> Vec<Slot>;
+
+    /// One step.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: `[B, I]`
+    /// - `state`: `[B, width]` for each of [`states`](Self::states), in their order
+    /// - `masks`: `[B, width]` or none for each of [`sites`](Self::sites), in their order
+    fn step(&self, x: Tensor<2>, state: Vec<Tensor<2>>, masks: &[Option<Tensor<2>>]) -> CellStep;
+
+    /// The name of a type of layer in print.
+    fn name() -> &'static str;
+
+    /// The name in files of the parameter whose field in layer `l` is `path`, where it is not `layers.{l}.{path}`.
+    fn stored_name(l: usize, path: &str) -> String {
+        format!("layers.{l}.{path}")
+    }
+
+    /// The name in files of a second bias that PyTorch adds to the one whose field in layer `l` is `path`, where it has
+    /// one that this layer has not.
+    fn second_bias(l: usize, path: &str) -> Option<String> {
+        let _ = (l, path);
+        None
+    }
+
+    /// Such layers as the kernels describe them; none if they cannot compute them. The kernels' parameters are those of
+    /// the layers in the order in which Burn visits them; their states and sites have the names of these.
+    #[cfg(feature = "kernels")]
+    fn fused(layers: &[Self]) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {
+        let _ = layers;
+        None
+    }
+}
+
+/// What a [`Cell`] gives at one step.
+#[derive(Debug, Clone)]
+pub struct CellStep {
+    /// What the stack gives out, if this is its last layer: `[B, H]`, before dropout.
+    pub output: Tensor<2>,
+    /// What is carried, one tensor for each of [`Cell::states`].
+    pub state: Vec<Tensor<2>>,
+}

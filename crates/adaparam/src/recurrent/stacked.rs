@@ -1,0 +1,180 @@
+use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
+use burn::tensor::Tensor;
+
+use super::cell::Cell;
+use super::contract::Recurrent;
+use super::execution::Execution;
+#[cfg(feature = "kernels")]
+use super::fused;
+use super::masks::Masks;
+use super::sizes::StackSizes;
+use super::slot::Slot;
+use super::state::State;
+
+/// Layers of one kind of [`Cell`], each reading the state of the one below.
+#[derive(Module, Debug)]
+#[module(custom_display)]
+pub struct Stacked<C: Cell> {
+    /// The layers, the lowest first.
+    pub layers: Vec<C>,
+    #[module(skip)]
+    execution: Execution,
+    #[cfg(feature = "kernels")]
+    #[module(skip)]
+    workspace: fused::Workspace,
+}
+
+impl<C: Cell> Stacked<C> {
+    /// Layers of these sizes, where `layer(d_input, d_hidden)` makes one.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size or the number of layers is 0.
+    pub fn new(sizes: StackSizes, mut layer: impl FnMut(usize, usize) -> C) -> Self {
+        let layers = sizes.layers();
+        Self::of(
+            layers
+                .map(|(d_input, d_hidden)| layer(d_input, d_hidden))
+                .collect(),
+        )
+    }
+
+    /// A stack of these layers, the lowest first.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are none.
+    pub fn of(layers: Vec<C>) -> Self {
+        super::assert_at_least_one("Stacked", "n_layers", layers.len());
+        Self {
+            layers,
+            execution: Execution::default(),
+            #[cfg(feature = "kernels")]
+            workspace: fused::Workspace::default(),
+        }
+    }
+
+    /// The same stack with windows computed as `execution` says.
+    #[must_use]
+    pub fn with_execution(mut self, execution: Execution) -> Self {
+        self.execution = execution;
+        self
+    }
+
+    fn last(&self) -> &C {
+        self.layers.last().expect("a stack has layers")
+    }
+
+    fn slots(&self, of: impl Fn(&C) -> Vec<Slot>) -> Vec<Slot> {
+        let layers = self.layers.iter().enumerate();
+        layers
+            .flat_map(|(l, cell)| of(cell).into_iter().map(move |slot| slot.in_layer(l)))
+            .collect()
+    }
+}
+
+impl<C: Cell> Recurrent for Stacked<C> {
+    fn d_input(&self) -> usize {
+        self.layers[0].d_input()
+    }
+
+    fn d_output(&self) -> usize {
+        self.last().states()[0].width
+    }
+
+    fn states(&self) -> Vec<Slot> {
+        self.slots(C::states)
+    }
+
+    fn sites(&self) -> Vec<Slot> {
+        self.slots(C::sites)
+    }
+
+    fn step(&self, x: Tensor<2>, state: State, masks: Option<&Masks>) -> (Tensor<2>, State) {
+        let slots = self.states();
+        let [batch_size, _] = x.dims();
+        state.assert_fits(&slots, batch_size);
+        let no_masks = vec![
+            None;
+            if masks.is_some() {
+                0
+            } else {
+                self.sites().len()
+            }
+        ];
+        let mut masks = masks.map_or(no_masks.as_slice(), Masks::parts);
+        let mut before = state.into_parts().into_iter();
+        let mut after = Vec::with_capacity(slots.len());
+        let mut h = x; // h(0)_t = x_t
+        let mut output = h.clone();
+        for cell in &self.layers {
+            let own = before.by_ref().take(cell.states().len()).collect();
+            let (of_layer, of_others) = masks.split_at(cell.sites().len());
+            masks = of_others;
+            let step = cell.step(h, own, of_layer);
+            output = step.output;
+            h = step.state[0].clone();
+            after.extend(step.state);
+        }
+        (output, State::new(slots, after))
+    }
+
+    fn execution(&self) -> Execution {
+        self.execution
+    }
+
+    fn set_execution(&mut self, execution: Execution) {
+        self.execution = execution;
+    }
+
+    fn stored_name(&self, path: &str) -> String {
+        let (l, field) = in_layer(path);
+        C::stored_name(l, field)
+    }
+
+    fn second_bias(&self, path: &str) -> Option<String> {
+        let (l, field) = in_layer(path);
+        C::second_bias(l, field)
+    }
+
+    #[cfg(feature = "kernels")]
+    fn fused(&self) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {
+        C::fused(&self.layers)
+    }
+
+    #[cfg(feature = "kernels")]
+    fn workspace(&self) -> Option<&fused::Workspace> {
+        Some(&self.workspace)
+    }
+}
+
+/// The layer and the field of a path such as `layers.1.weight_input`.
+pub(crate) fn in_layer(path: &str) -> (usize, &str) {
+    let mut parts = path.splitn(3, '.').skip(1);
+    let l = parts.next().and_then(|l| l.parse().ok());
+    (
+        l.expect("parameters of a stack are in its layers"),
+        parts.next().unwrap_or_default(),
+    )
+}
+
+impl<C: Cell> ModuleDisplay for Stacked<C> {
+    fn custom_settings(&self) -> Option<DisplaySettings> {
+        DisplaySettings::new()
+            .with_new_line_after_attribute(false)
+            .optional()
+    }
+
+    fn custom_content(&self, content: Content) -> Option<Content> {
+        let d_hidden: Vec<usize> = self
+            .layers
+            .iter()
+            .map(|cell| cell.states()[0].width)
+            .collect();
+        content
+            .set_top_level_type(C::name())
+            .add("d_input", &self.d_input())
+            .add_debug_attribute("d_hidden", &d_hidden)
+            .optional()
+    }
+}

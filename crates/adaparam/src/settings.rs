@@ -1,0 +1,205 @@
+//! Keys of configurations, declared once: name, type, default, documentation and rule stand together.
+//!
+//! ```
+//! use adaparam::settings::{Settings, within};
+//!
+//! adaparam::settings! {
+//!     /// What a kettle can be told.
+//!     pub struct Kettle {
+//!         /// degrees to stop at
+//!         pub degrees: usize = 100, within(1..=100);
+//!         /// whether it whistles
+//!         pub whistles: bool = true;
+//!     }
+//! }
+//!
+//! assert_eq!(Kettle::default().degrees, 100);
+//! assert_eq!(Kettle::KEYS[0].about, "degrees to stop at");
+//! let fault = Kettle { degrees: 0, ..Kettle::default() }.check().unwrap_err();
+//! assert_eq!(fault.to_string(), "degrees = 0: must be from 1 to 100");
+//! ```
+
+use std::fmt::{self, Debug, Display};
+use std::ops::RangeInclusive;
+
+#[doc(hidden)]
+pub use serde as __serde;
+
+/// A key of a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// What it means, in a line.
+    pub about: &'static str,
+}
+
+/// A group of keys.
+pub trait Settings {
+    /// Every key.
+    const KEYS: &'static [Key];
+
+    /// Checks each value by the rule of its key.
+    fn check(&self) -> Result<(), Fault>;
+}
+
+/// A value that breaks the rule of its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The key.
+    pub key: String,
+    /// What stands there.
+    pub value: String,
+    /// The rule.
+    pub rule: String,
+}
+
+impl Fault {
+    /// The same fault of a key in a section.
+    #[must_use]
+    pub fn within(self, section: &str) -> Self {
+        Self {
+            key: format!("{section}.{}", self.key),
+            ..self
+        }
+    }
+}
+
+impl Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}: {}", self.key, self.value, self.rule)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// A rule for values of a key: the sentence that a value breaks, if it does.
+pub trait Rule<T> {
+    /// The rule in words, if `value` breaks it.
+    fn broken_by(&self, value: &T) -> Option<String>;
+}
+
+impl<T, F: Fn(&T) -> Option<String>> Rule<T> for F {
+    fn broken_by(&self, value: &T) -> Option<String> {
+        self(value)
+    }
+}
+
+/// Whole numbers of a range.
+pub fn within<T: PartialOrd + Display>(range: RangeInclusive<T>) -> impl Rule<T> {
+    move |value: &T| {
+        let rule = || format!("must be from {} to {}", range.start(), range.end());
+        (!range.contains(value)).then(rule)
+    }
+}
+
+/// A probability of something that must not happen always.
+pub fn probability() -> impl Rule<f64> {
+    |value: &f64| {
+        let holds = (0.0..1.0).contains(value);
+        (!holds).then(|| "must be at least 0 and below 1".to_owned())
+    }
+}
+
+/// A number above 0.
+pub fn positive() -> impl Rule<f64> {
+    |value: &f64| {
+        let holds = *value > 0.0 && value.is_finite();
+        (!holds).then(|| "must be a number above 0".to_owned())
+    }
+}
+
+/// A number of at least 0.
+pub fn not_negative() -> impl Rule<f64> {
+    |value: &f64| {
+        let holds = *value >= 0.0 && value.is_finite();
+        (!holds).then(|| "must be a number of at least 0".to_owned())
+    }
+}
+
+/// Numbers that grow.
+pub fn ascending<T: PartialOrd>() -> impl Rule<Vec<T>> {
+    |value: &Vec<T>| {
+        let holds = value.is_sorted_by(|a, b| a < b);
+        (!holds).then(|| "must be ascending".to_owned())
+    }
+}
+
+#[doc(hidden)]
+pub fn __check<T: Debug>(key: &str, value: &T, rule: &impl Rule<T>) -> Result<(), Fault> {
+    match rule.broken_by(value) {
+        None => Ok(()),
+        Some(rule) => Err(Fault {
+            key: key.to_owned(),
+            value: format!("{value:?}"),
+            rule,
+        }),
+    }
+}
+
+/// Declares a group of keys: a struct with its default, its serde form, in which unknown keys are refused, and its
+/// [`Settings`]. The documentation of a key, one line, is what `--keys` shows; the rule is left out where every value of
+/// the type is right.
+#[macro_export]
+macro_rules! settings {
+    (
+        $(#[$outer:meta])*
+        pub struct $name:ident {
+            $(
+                #[doc = $about:literal]
+                $(#[$inner:meta])*
+                pub $key:ident : $type:ty = $default:expr $(, $rule:expr)? ;
+            )*
+        }
+    ) => {
+        $(#[$outer])*
+        #[derive(Debug, Clone, PartialEq, $crate::settings::__serde::Serialize, $crate::settings::__serde::Deserialize)]
+        #[serde(crate = "adaparam::settings::__serde", deny_unknown_fields, default)]
+        pub struct $name {
+            $(
+                #[doc = $about]
+                $(#[$inner])*
+                pub $key: $type,
+            )*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($key: $default,)* }
+            }
+        }
+
+        impl $crate::settings::Settings for $name {
+            const KEYS: &'static [$crate::settings::Key] = &[
+                $($crate::settings::Key {
+                    name: stringify!($key),
+                    about: $about.trim_ascii(),
+                },)*
+            ];
+
+            fn check(&self) -> Result<(), $crate::settings::Fault> {
+                $($($crate::settings::__check(stringify!($key), &self.$key, &$rule)?;)?)*
+                Ok(())
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_hold_at_their_edges() {
+        assert_eq!(within(1..=3).broken_by(&3), None);
+        assert!(within(1..=3).broken_by(&4).is_some());
+        assert_eq!(probability().broken_by(&0.0), None);
+        assert!(probability().broken_by(&1.0).is_some());
+        assert!(positive().broken_by(&0.0).is_some());
+        assert!(positive().broken_by(&f64::NAN).is_some());
+        assert_eq!(not_negative().broken_by(&0.0), None);
+        assert!(not_negative().broken_by(&f64::INFINITY).is_some());
+        assert_eq!(ascending().broken_by(&vec![1, 2]), None);
+        assert!(ascending().broken_by(&vec![2, 2]).is_some());
+    }
+}
