@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod command;
+mod compute_choice;
 mod data_folder;
 mod device;
 mod experiment_choice;

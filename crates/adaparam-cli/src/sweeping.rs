@@ -7,13 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use adaparam_lm::sweep::{Corpora, Ending, Means, RunReport, RunSpec, Sweep, SweepEvent, run_many};
-use adaparam_lm::{TrainEvent, cut_columns};
+use adaparam_lm::sweep::{
+    Corpora, Ending, Resources, RunReport, RunSpec, Sweep, SweepEvent, run_many,
+};
+use adaparam_lm::{Place, TrainEvent, cut_columns};
 use adaparam_paper::result::Scale;
 use adaparam_runs::RunError;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::compute_choice::ComputeChoice;
 use crate::data_folder::data_folder;
 use crate::memory::refuse_what_cannot_fit;
 use crate::provenance;
@@ -28,8 +31,8 @@ const LONGEST_FAREWELL: Duration = Duration::from_secs(20);
 pub(crate) struct Sweeping {
     /// Runs at a time; by scale where not named.
     pub(crate) jobs: Option<usize>,
-    /// Threads of each run; all cores shared by the jobs where not named.
-    pub(crate) threads: Option<usize>,
+    /// Where runs are computed; all cores shared by the jobs where no threads are named.
+    pub(crate) compute: ComputeChoice,
     /// When everything must be over.
     pub(crate) deadline: Option<Instant>,
     /// The folder with data sets.
@@ -66,8 +69,16 @@ impl Sweeping {
 
     /// Threads of each run.
     pub(crate) fn threads(&self, scale: Scale) -> usize {
-        self.threads
-            .unwrap_or_else(|| (cores() / self.jobs(scale)).max(1))
+        let named = self.compute.threads.map(usize::from);
+        named.unwrap_or_else(|| (cores() / self.jobs(scale)).max(1))
+    }
+
+    /// Where each run is computed.
+    pub(crate) fn place(&self, scale: Scale) -> anyhow::Result<Place> {
+        Ok(Place {
+            threads: self.threads(scale),
+            ..self.compute.place()?
+        })
     }
 
     /// Whether there is no time left.
@@ -95,16 +106,16 @@ impl Sweeping {
     ) -> anyhow::Result<Sitting> {
         let scale = Scale::of(sweep)?;
         let jobs = self.jobs(scale).min(runs.len().max(1));
-        let threads = self.threads(scale);
-        let means = Means {
+        let place = self.place(scale)?;
+        let resources = Resources {
             jobs,
-            threads,
             deadline: self.deadline,
-            record: provenance::record("cpu", threads),
+            record: provenance::record(self.compute.device.name(), place.threads),
+            place,
         };
         let display = Display::new(&sweep.manifest().experiment, runs);
         let watch = |event: SweepEvent<'_>| display.show(&event);
-        let reports = run_many(sweep, runs, corpora, &means, &self.stop, &watch);
+        let reports = run_many(sweep, runs, corpora, &resources, &self.stop, &watch);
         display.bar.finish_and_clear();
         let reports = reports?;
         let count =

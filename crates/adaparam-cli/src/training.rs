@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use adaparam_data::text::Corpus;
-use adaparam_lm::LmError;
 use adaparam_lm::checkpoint::Damaged;
-use adaparam_lm::{Outcome, Snapshot, TrainEvent, on_threads, train};
+use adaparam_lm::{
+    LmError, Machine, Observer, Observers, Outcome, Place, Snapshot, TrainEvent, train,
+};
 use adaparam_report::number::duration;
 use adaparam_runs::RunError;
 use adaparam_runs::lock::RunLock;
@@ -30,8 +31,8 @@ const MOST_THREADS: usize = 1024;
 
 /// What a training command was told about the session.
 pub(crate) struct Session {
-    /// Threads to compute with.
-    pub(crate) threads: usize,
+    /// Where to compute.
+    pub(crate) place: Place,
     /// Lines of JSON on standard output instead of text.
     pub(crate) json: bool,
     /// Set by Ctrl-C and SIGTERM.
@@ -87,9 +88,17 @@ impl Session {
     ) -> anyhow::Result<Verdict> {
         let mut display = Display::new(self.json, snapshot.config.train.epochs);
         let started = Instant::now();
-        let outcome = on_threads(self.threads, |engine| {
-            let watch: &mut (dyn FnMut(TrainEvent) + Send) = &mut |event| display.show(&event);
-            train(snapshot, corpus, folder.path(), engine, &self.stop, watch)
+        let outcome = self.place.run(|machine| {
+            warn_of_other_bits(snapshot, machine);
+            let mut observers = Observers::none().with(&mut display);
+            train(
+                snapshot,
+                corpus,
+                folder.path(),
+                machine,
+                &self.stop,
+                &mut observers,
+            )
         })?;
         display.bar.finish_and_clear();
         add_time(folder, started.elapsed())?;
@@ -128,6 +137,20 @@ impl Session {
             }
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// Results are the same bits only where the same instructions compute them.
+fn warn_of_other_bits(snapshot: &Snapshot, machine: &Machine) {
+    let now = machine.computes_with(&snapshot.config.model);
+    if let Some(before) = &snapshot.computed_with
+        && before != now
+    {
+        remark!(
+            "warning: this run was computed with {before} so far and goes on with {now}: its numbers will differ in their \
+             last bits from those of an undisturbed run; --instructions {before} goes on with the same, where the \
+             processor has them"
+        );
     }
 }
 
@@ -177,6 +200,13 @@ struct Display {
     total_loss: f64,
     training_time: Duration,
     last_step: Instant,
+}
+
+impl Observer for Display {
+    fn see(&mut self, event: &TrainEvent) -> Result<(), LmError> {
+        self.show(event);
+        Ok(())
+    }
 }
 
 impl Display {
@@ -232,6 +262,7 @@ impl Display {
             TrainEvent::Validating => self.bar.set_message("validating"),
             TrainEvent::Testing => self.bar.set_message("testing"),
             TrainEvent::Saved { .. } => self.last_step = Instant::now(),
+            TrainEvent::Tested { .. } => {}
         }
         if self.json && !matches!(event, TrainEvent::Step { .. }) {
             print_json(&json!(event));

@@ -50,6 +50,8 @@ pub enum Purpose {
     Inspect = 13,
     /// Entries between the layers of a stack dropped.
     LayerDropout = 14,
+    /// Entries at a site of a cell dropped, other than the hidden state and the policy's latent variable.
+    SiteDropout = 15,
 }
 
 /// The source of every random number of a run.

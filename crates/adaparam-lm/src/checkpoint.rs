@@ -4,6 +4,7 @@
 //! vocabulary, its counters and configuration as JSON, and the sums of all of these in `SHA256SUMS`. It is written
 //! under another name, brought to disk and then renamed.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +13,11 @@ use adaparam_data::checksum::Checksum;
 use adaparam_data::text::Vocabulary;
 use adaparam_runs::RunError;
 use adaparam_runs::whole_file::{UNFINISHED, write_folder};
-use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
 use crate::LmError;
-use crate::config::LanguageModelConfig;
-use crate::snapshot::{Counters, Snapshot};
+use crate::config::{LanguageModelConfig, Version1};
+use crate::snapshot::{Counters, Snapshot, weights_file, weights_from};
 use crate::tensor_file::TensorFile;
 
 const FOLDER: &str = "checkpoints";
@@ -29,15 +29,67 @@ const HEAD: &str = "checkpoint.json";
 const SUMS: &str = "SHA256SUMS";
 /// How many of the newest are kept, besides the best.
 const KEPT: usize = 3;
-const FORMAT: u32 = 1;
+/// The format that is written; the one before it, 1, is read too.
+const FORMAT: u64 = 2;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
-    format: u32,
+    format: u64,
     counters: Counters,
     corpus: String,
+    /// What computed the last step.
+    computed_with: Option<String>,
+    /// What the optimiser keeps besides its tensors.
+    optimiser: BTreeMap<String, f64>,
     config: LanguageModelConfig,
+}
+
+/// The head of format 1.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head1 {
+    #[serde(rename = "format")]
+    _format: u64,
+    counters: Counters,
+    corpus: String,
+    config: Version1,
+}
+
+impl Head {
+    /// Reads a head of any format that is known.
+    fn parse(path: &Path, content: &[u8]) -> Result<Self, LmError> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u64,
+        }
+        let fault = |message: String| RunError::Config {
+            place: path.display().to_string(),
+            message,
+        };
+        let wrong = |error: serde_json::Error| fault(error.to_string());
+        let format = serde_json::from_slice::<Format>(content)
+            .map_err(wrong)?
+            .format;
+        match format {
+            1 => {
+                let head: Head1 = serde_json::from_slice(content).map_err(wrong)?;
+                Ok(Self {
+                    format,
+                    optimiser: BTreeMap::from([("updates".to_owned(), head.counters.updates as f64)]),
+                    counters: head.counters,
+                    corpus: head.corpus,
+                    computed_with: None,
+                    config: head.config.upgraded()?,
+                })
+            }
+            FORMAT => Ok(serde_json::from_slice(content).map_err(wrong)?),
+            other => Err(fault(format!(
+                "format = {other}: this program reads formats 1 and {FORMAT}; use the program that wrote it, or a newer one"
+            ))
+            .into()),
+        }
+    }
 }
 
 /// A checkpoint that cannot be used.
@@ -91,14 +143,16 @@ fn files(snapshot: &Snapshot) -> Vec<(&'static str, Vec<u8>)> {
         format: FORMAT,
         counters: snapshot.counters.clone(),
         corpus: snapshot.corpus.clone(),
+        computed_with: snapshot.computed_with.clone(),
+        optimiser: snapshot.optimiser.scalars(),
         config: snapshot.config.clone(),
     };
     let mut head = serde_json::to_vec_pretty(&head).expect("a head has a JSON form");
     head.push(b'\n');
     let mut files = vec![
-        (WEIGHTS, snapshot.weights().to_bytes()),
-        (OPTIMISER, snapshot.moments().to_bytes()),
-        (STATE, snapshot.carried().to_bytes()),
+        (WEIGHTS, weights_file(&snapshot.weights).to_bytes()),
+        (OPTIMISER, snapshot.optimiser_file().to_bytes()),
+        (STATE, snapshot.state_file().to_bytes()),
         (VOCABULARY, snapshot.vocabulary.to_text().into_bytes()),
         (HEAD, head),
     ];
@@ -156,13 +210,13 @@ fn names(run: &Path) -> Vec<String> {
 }
 
 /// The newest checkpoint of a run that is not damaged.
-pub fn newest(run: &Path, device: &Device) -> Result<Found, LmError> {
+pub fn newest(run: &Path) -> Result<Found, LmError> {
     let mut damaged = Vec::new();
     for name in names(run).into_iter().rev() {
         let path = run.join(FOLDER).join(name);
         match verify(&path) {
             Ok(()) => {
-                let snapshot = load(&path, device)?;
+                let snapshot = load(&path)?;
                 return Ok(Found {
                     path,
                     snapshot,
@@ -183,18 +237,24 @@ pub fn newest(run: &Path, device: &Device) -> Result<Found, LmError> {
     Err(RunError::folder(run, rule).into())
 }
 
-/// The best checkpoint of a run; the newest while no epoch is finished, or if the best is damaged.
-pub fn best(run: &Path, device: &Device) -> Result<Found, LmError> {
-    let mut found = newest(run, device)?;
+/// The best checkpoint of a run; the newest while no epoch is finished.
+///
+/// # Errors
+///
+/// If the best one is damaged: no other model is the one that its epoch's numbers belong to.
+pub fn best(run: &Path) -> Result<Found, LmError> {
+    let mut found = newest(run)?;
     if let Some(best) = &found.snapshot.counters.best {
         let path = run.join(FOLDER).join(&best.checkpoint);
-        match verify(&path) {
-            Ok(()) => {
-                found.snapshot = load(&path, device)?;
-                found.path = path;
-            }
-            Err(problem) => found.damaged.push(Damaged { path, problem }),
-        }
+        verify(&path).map_err(|problem| {
+            let rule = format!(
+                "the checkpoint of the best epoch is damaged: {problem}; bring it back, or name another one, such as {}",
+                found.path.display()
+            );
+            RunError::folder(&path, rule)
+        })?;
+        found.snapshot = load(&path)?;
+        found.path = path;
     }
     Ok(found)
 }
@@ -205,12 +265,12 @@ pub(crate) fn is_checkpoint(folder: &Path) -> bool {
 }
 
 /// The checkpoint in a folder, if it is not damaged.
-pub fn open(folder: &Path, device: &Device) -> Result<Snapshot, LmError> {
+pub fn open(folder: &Path) -> Result<Snapshot, LmError> {
     verify(folder).map_err(|problem| {
         let rule = format!("the checkpoint is damaged: {problem}; name another one");
         RunError::folder(folder, rule)
     })?;
-    load(folder, device)
+    load(folder)
 }
 
 /// Compares every file of a checkpoint with its sum.
@@ -227,20 +287,20 @@ fn verify(folder: &Path) -> Result<(), String> {
 }
 
 /// Reads a checkpoint, whose sums are right.
-fn load(folder: &Path, device: &Device) -> Result<Snapshot, LmError> {
+fn load(folder: &Path) -> Result<Snapshot, LmError> {
     let at = |name: &str| folder.join(name);
     let read =
         |name: &str| fs::read(at(name)).map_err(RunError::file(at(name), "cannot read this file"));
     let tensors = |name: &str| TensorFile::parse(&at(name), &read(name)?);
-    let head: Head = serde_json::from_slice(&read(HEAD)?).map_err(|error| RunError::Config {
-        place: at(HEAD).display().to_string(),
-        message: error.to_string(),
-    })?;
+    let head = Head::parse(&at(HEAD), &read(HEAD)?)?;
+    head.config.check()?;
     let vocabulary = Vocabulary::load(&at(VOCABULARY))?;
-    let mut snapshot = Snapshot::new(head.config, vocabulary, head.corpus, device);
+    let shapes = head.config.model.parameter_shapes(vocabulary.len());
+    let weights = weights_from(&at(WEIGHTS), tensors(WEIGHTS)?, shapes)?;
+    let mut snapshot = Snapshot::with_weights(head.config, vocabulary, head.corpus, weights);
     snapshot.counters = head.counters;
-    snapshot.set_weights(&at(WEIGHTS), tensors(WEIGHTS)?)?;
-    snapshot.set_moments(&at(OPTIMISER), tensors(OPTIMISER)?)?;
-    snapshot.set_carried(&at(STATE), tensors(STATE)?, device)?;
+    snapshot.computed_with = head.computed_with;
+    snapshot.set_optimiser(&at(OPTIMISER), tensors(OPTIMISER)?, head.optimiser)?;
+    snapshot.set_state(&at(STATE), tensors(STATE)?)?;
     Ok(snapshot)
 }

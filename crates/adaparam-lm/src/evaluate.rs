@@ -3,11 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use adaparam_data::text::{Columns, Window};
-use adaparam_kernels::Engine;
 use adaparam_runs::RunError;
 
-use crate::compute::Reader;
-use crate::model::LanguageModel;
+use crate::LmError;
+use crate::scorer::Scorer;
 
 /// How well a model predicts a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,20 +38,18 @@ impl Evaluation {
 ///
 /// [`RunError::Stopped`] once `stop` is set.
 pub fn evaluate(
-    engine: &Engine,
-    model: &LanguageModel,
+    scorer: &mut dyn Scorer,
     columns: &Columns,
     window: usize,
     stop: &AtomicBool,
     mut see: impl FnMut(&Window<'_>, &[f32]),
-) -> Result<Evaluation, RunError> {
-    let mut reader = Reader::new(engine, model, columns.batch());
+) -> Result<Evaluation, LmError> {
     let mut total = 0.0;
     for window in columns.windows(window) {
         if stop.load(Ordering::Relaxed) {
-            return Err(RunError::Stopped);
+            return Err(RunError::Stopped.into());
         }
-        let losses = reader.losses(&window);
+        let losses = scorer.score(&window);
         total += sum(losses);
         see(&window, losses);
     }
@@ -69,26 +66,36 @@ pub(crate) fn sum(losses: &[f32]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use adaparam::recurrent::AdaptiveLstmSettings;
     use burn::tensor::Device;
 
     use super::*;
-    use crate::ModelSpec;
+    use crate::cells::CellChoice;
+    use crate::compute::Machine;
+    use crate::config::ModelSpec;
+    use crate::model::LanguageModel;
+    use crate::scorer::PlainReading;
 
     #[test]
     fn every_predicted_word_counts_once_whatever_the_window() {
         let ids: Vec<u32> = (0..101).map(|i| i * i % 7).collect();
+        let cell = AdaptiveLstmSettings {
+            latent: 3,
+            ..AdaptiveLstmSettings::default()
+        };
         let spec = ModelSpec {
             embedding: 5,
             hidden: 6,
-            latent: 3,
+            cell: CellChoice::of(&cell),
             ..ModelSpec::default()
         };
-        let model = LanguageModel::new(&spec, 7, 1, &Device::flex());
+        let weights = LanguageModel::new(&spec, 7, &Device::flex()).draw(1);
         let columns = Columns::new(&ids, 4).unwrap();
-        let (go_on, engine) = (AtomicBool::new(false), Engine::new(2));
+        let (go_on, machine) = (AtomicBool::new(false), Machine::cpu(2));
         let evaluation = |window| {
             let mut seen = 0;
-            let evaluation = evaluate(&engine, &model, &columns, window, &go_on, |_, losses| {
+            let mut reading = PlainReading::new(&machine, &spec, &weights, 4);
+            let evaluation = evaluate(&mut reading, &columns, window, &go_on, |_, losses| {
                 seen += losses.len();
             });
             assert_eq!(seen, 24 * 4);

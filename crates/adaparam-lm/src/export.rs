@@ -11,19 +11,51 @@ use serde::{Deserialize, Serialize};
 
 use crate::LmError;
 use crate::checkpoint::{self, Damaged};
-use crate::config::{LanguageModelConfig, LayerKind, ModelSpec};
-use crate::snapshot::Snapshot;
+use crate::config::{LanguageModelConfig, Version1};
+use crate::model::LanguageModel;
+use crate::snapshot::{Snapshot, weights_file, weights_from};
 use crate::tensor_file::{StoredTensor, TensorFile};
 
-const FORMAT: u32 = 1;
+/// The format that is written; the one before it, 1, is read too.
+const FORMAT: u64 = 2;
 
+/// What the metadata of an exported file hold.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Note {
-    format: u32,
+struct Note<C = LanguageModelConfig> {
+    format: u64,
     corpus: String,
     vocabulary: String,
-    config: LanguageModelConfig,
+    config: C,
+}
+
+impl Note {
+    fn parse(path: &Path, text: &str) -> Result<Self, LmError> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u64,
+        }
+        let fault = |problem: String| LmError::Weights {
+            path: path.to_path_buf(),
+            problem,
+        };
+        let wrong = |error| fault(format!("its metadata are not understood: {error}"));
+        match serde_json::from_str::<Format>(text).map_err(wrong)?.format {
+            1 => {
+                let note: Note<Version1> = serde_json::from_str(text).map_err(wrong)?;
+                Ok(Self {
+                    format: note.format,
+                    corpus: note.corpus,
+                    vocabulary: note.vocabulary,
+                    config: note.config.upgraded()?,
+                })
+            }
+            FORMAT => serde_json::from_str(text).map_err(wrong),
+            other => Err(fault(format!(
+                "format = {other}: this program reads formats 1 and {FORMAT}; use the program that wrote it, or a newer one"
+            ))),
+        }
+    }
 }
 
 /// A trained model from wherever it was.
@@ -38,16 +70,16 @@ pub struct OpenedModel {
 }
 
 /// Opens the best checkpoint of a run's folder, a checkpoint's folder, or an exported file.
-pub fn open_model(path: &Path, device: &Device) -> Result<OpenedModel, LmError> {
+pub fn open_model(path: &Path) -> Result<OpenedModel, LmError> {
     if checkpoint::is_checkpoint(path) {
         return Ok(OpenedModel {
             path: path.to_path_buf(),
-            snapshot: checkpoint::open(path, device)?,
+            snapshot: checkpoint::open(path)?,
             damaged: Vec::new(),
         });
     }
     if !path.is_file() {
-        let found = checkpoint::best(path, device)?;
+        let found = checkpoint::best(path)?;
         return Ok(OpenedModel {
             path: found.path,
             snapshot: found.snapshot,
@@ -55,36 +87,34 @@ pub fn open_model(path: &Path, device: &Device) -> Result<OpenedModel, LmError> 
         });
     }
     let file = TensorFile::read(path)?;
-    let fault = |problem: String| LmError::Weights {
-        path: path.to_path_buf(),
-        problem,
-    };
     let Some(note) = &file.note else {
         let problem = "has no configuration and vocabulary in its metadata; make a run of it with `adaparam import`";
-        return Err(fault(problem.to_owned()));
+        return Err(LmError::Weights {
+            path: path.to_path_buf(),
+            problem: problem.to_owned(),
+        });
     };
-    let note: Note = serde_json::from_str(note)
-        .map_err(|error| fault(format!("its metadata are not understood: {error}")))?;
+    let note = Note::parse(path, note)?;
     note.config.check()?;
     let vocabulary = Vocabulary::parse(path, &note.vocabulary)?;
     Ok(OpenedModel {
         path: path.to_path_buf(),
-        snapshot: adopt(path, file, note.config, vocabulary, note.corpus, device)?,
+        snapshot: adopt(path, file, note.config, vocabulary, note.corpus)?,
         damaged: Vec::new(),
     })
 }
 
 /// The file that a PyTorch user can load.
 pub fn export(snapshot: &Snapshot) -> TensorFile {
-    let mut file = snapshot.weights();
-    for l in 0..second_biases(&snapshot.config.model) {
-        // PyTorch's LSTM has two biases that are always added together; ours is the first.
-        if let Some(bias) = file.tensors.get(&bias_name(l, "ih")) {
+    let mut file = weights_file(&snapshot.evaluation_weights());
+    for [first, second] in model(&snapshot.config, &snapshot.vocabulary).second_biases() {
+        // PyTorch has two biases that are always added together; ours is the first.
+        if let Some(bias) = file.tensors.get(&first) {
             let zeros = StoredTensor {
                 shape: bias.shape.clone(),
                 values: vec![0.0; bias.values.len()],
             };
-            file.tensors.insert(bias_name(l, "hh"), zeros);
+            file.tensors.insert(second, zeros);
         }
     }
     let note = Note {
@@ -97,6 +127,10 @@ pub fn export(snapshot: &Snapshot) -> TensorFile {
     file
 }
 
+fn model(config: &LanguageModelConfig, vocabulary: &Vocabulary) -> LanguageModel {
+    LanguageModel::new(&config.model, vocabulary.len(), &Device::flex())
+}
+
 /// A run at its beginning with the weights of `file`, read from `path`.
 pub fn adopt(
     path: &Path,
@@ -104,22 +138,22 @@ pub fn adopt(
     config: LanguageModelConfig,
     vocabulary: Vocabulary,
     corpus: String,
-    device: &Device,
 ) -> Result<Snapshot, LmError> {
-    let mut snapshot = Snapshot::new(config, vocabulary, corpus, device);
+    let fault = |problem: String| LmError::Weights {
+        path: path.to_path_buf(),
+        problem,
+    };
     if let Some(decoder) = file.tensors.remove("decoder.weight")
         && file.tensors.get("encoder.weight") != Some(&decoder)
     {
-        return Err(LmError::Weights {
-            path: path.to_path_buf(),
-            problem:
-                "decoder.weight is not encoder.weight: only models with tied embeddings can be read"
-                    .to_owned(),
-        });
+        let problem =
+            "decoder.weight is not encoder.weight: only models with tied embeddings can be read";
+        return Err(fault(problem.to_owned()));
     }
-    for l in 0..second_biases(&snapshot.config.model) {
-        if let Some(second) = file.tensors.remove(&bias_name(l, "hh"))
-            && let Some(first) = file.tensors.get_mut(&bias_name(l, "ih"))
+    let model = model(&config, &vocabulary);
+    for [first, second] in model.second_biases() {
+        if let Some(second) = file.tensors.remove(&second)
+            && let Some(first) = file.tensors.get_mut(&first)
         {
             for (sum, value) in first.values.iter_mut().zip(second.values) {
                 *sum += value;
@@ -132,25 +166,12 @@ pub fn adopt(
         .iter()
         .find(|(_, tensor)| is_broken(&tensor.values));
     if let Some((name, _)) = broken {
-        return Err(LmError::Weights {
-            path: path.to_path_buf(),
-            problem: format!("{name} has a value that is not a finite number"),
-        });
+        return Err(fault(format!(
+            "{name} has a value that is not a finite number"
+        )));
     }
-    snapshot.set_weights(path, file)?;
-    Ok(snapshot)
-}
-
-/// The number of layers that have a second bias in PyTorch but not here.
-fn second_biases(model: &ModelSpec) -> usize {
-    match model.kind {
-        LayerKind::Lstm => model.layers,
-        LayerKind::AdaptiveLstm => 0,
-    }
-}
-
-fn bias_name(l: usize, of: &str) -> String {
-    format!("rnns.{l}.bias_{of}_l0")
+    let weights = weights_from(path, file, model.shapes())?;
+    Ok(Snapshot::with_weights(config, vocabulary, corpus, weights))
 }
 
 #[cfg(test)]
@@ -161,33 +182,28 @@ mod tests {
 
     use super::*;
 
-    fn snapshot(kind: LayerKind, seed: u64) -> Snapshot {
-        let mut config = LanguageModelConfig::default();
-        config.model.kind = kind;
-        (
-            config.model.embedding,
-            config.model.hidden,
-            config.model.latent,
-        ) = (4, 5, 3);
+    fn snapshot(kind: &str, seed: u64) -> Snapshot {
+        let mut config = LanguageModelConfig::default()
+            .with("model.cell.latent", "3")
+            .unwrap();
+        if kind != "adaptive-lstm" {
+            config = config.with("model.cell.kind", kind).unwrap();
+        }
+        (config.model.embedding, config.model.hidden) = (4, 5);
         config.train.seed = seed;
         let text = Text::from_bytes("t".as_ref(), b"a b c\nb <unk>\n".to_vec()).unwrap();
-        Snapshot::new(
-            config,
-            Vocabulary::new(&text, 1),
-            "sum".to_owned(),
-            &Device::flex(),
-        )
+        Snapshot::new(config, Vocabulary::new(&text, 1), "sum".to_owned())
     }
 
     #[test]
     fn an_exported_model_opens_with_the_same_weights_and_words() {
-        for kind in [LayerKind::Lstm, LayerKind::AdaptiveLstm] {
+        for kind in ["lstm", "adaptive-lstm"] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("model.safetensors");
             let before = snapshot(kind, 1);
             fs::write(&path, export(&before).to_bytes()).unwrap();
-            let after = open_model(&path, &Device::flex()).unwrap().snapshot;
-            assert_eq!(after.weights(), before.weights());
+            let after = open_model(&path).unwrap().snapshot;
+            assert_eq!(after.weights, before.weights);
             assert_eq!(after.vocabulary, before.vocabulary);
             assert_eq!(after.config, before.config);
         }
@@ -195,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_names_and_shapes_are_those_of_the_released_code() {
-        let file = export(&snapshot(LayerKind::AdaptiveLstm, 1));
+        let file = export(&snapshot("adaptive-lstm", 1));
         let shape = |name: &str| file.tensors[name].shape.clone();
         assert_eq!(shape("encoder.weight"), [5, 4]);
         assert_eq!(shape("rnns.adapt_layers.0.weight_ih"), [12, 4 + 5 + 3]);
@@ -206,7 +222,7 @@ mod tests {
         assert_eq!(shape("rnns.alstm_layers.0.weight_ih"), [20, 4]);
         assert_eq!(shape("rnns.alstm_layers.1.weight_hh"), [16, 4]);
         assert_eq!(shape("rnns.alstm_layers.1.bias"), [16]);
-        let file = export(&snapshot(LayerKind::Lstm, 1));
+        let file = export(&snapshot("lstm", 1));
         assert_eq!(file.tensors["rnns.0.weight_ih_l0"].shape, [20, 4]);
         assert!(
             file.tensors["rnns.1.bias_hh_l0"]
@@ -218,28 +234,18 @@ mod tests {
 
     #[test]
     fn weights_of_another_architecture_are_refused() {
-        let (adaptive, lstm) = (
-            snapshot(LayerKind::AdaptiveLstm, 1),
-            snapshot(LayerKind::Lstm, 1),
-        );
+        let (adaptive, lstm) = (snapshot("adaptive-lstm", 1), snapshot("lstm", 1));
         let adopted = |weights: &Snapshot, into: &Snapshot| {
             let (config, vocabulary) = (into.config.clone(), into.vocabulary.clone());
             let file = export(weights);
-            adopt(
-                "w".as_ref(),
-                file,
-                config,
-                vocabulary,
-                String::new(),
-                &Device::flex(),
-            )
+            adopt("w".as_ref(), file, config, vocabulary, String::new())
         };
         let error = adopted(&adaptive, &lstm).unwrap_err().to_string();
         assert!(
             error.contains("is missing: this is a model of another architecture"),
             "{error}"
         );
-        let mut wider = lstm.clone();
+        let mut wider = snapshot("lstm", 1);
         wider.config.model.hidden = 6;
         let error = adopted(&lstm, &wider).unwrap_err().to_string();
         assert!(
@@ -252,27 +258,51 @@ mod tests {
 
     #[test]
     fn two_biases_of_pytorch_become_their_sum() {
-        let before = snapshot(LayerKind::Lstm, 1);
+        let before = snapshot("lstm", 1);
         let mut file = export(&before);
         let name = "rnns.0.bias_hh_l0";
         file.tensors.get_mut(name).unwrap().values = vec![0.5; 20];
         let (config, vocabulary) = (before.config.clone(), before.vocabulary.clone());
-        let after = adopt(
-            "w".as_ref(),
-            file,
-            config,
-            vocabulary,
-            String::new(),
-            &Device::flex(),
-        )
-        .unwrap();
+        let after = adopt("w".as_ref(), file, config, vocabulary, String::new()).unwrap();
         let bias = |snapshot: &Snapshot| {
-            snapshot.weights().tensors["rnns.0.bias_ih_l0"]
+            weights_file(&snapshot.weights).tensors["rnns.0.bias_ih_l0"]
                 .values
                 .clone()
         };
         for (sum, first) in bias(&after).into_iter().zip(bias(&before)) {
             assert!((sum - first - 0.5).abs() < 1e-6);
         }
+    }
+
+    #[test]
+    fn a_file_that_claims_a_huge_model_is_refused_before_any_of_it_is_made() {
+        let mut huge = snapshot("lstm", 1);
+        (huge.config.model.hidden, huge.config.model.embedding) = (65_536, 65_536);
+        huge.config.model.layers = 100;
+        let file = weights_file(&huge.weights);
+        let (config, vocabulary) = (huge.config.clone(), huge.vocabulary.clone());
+        let error = adopt("w".as_ref(), file, config, vocabulary, String::new()).unwrap_err();
+        assert!(
+            error.to_string().contains("encoder.weight is [5, 4]"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_file_of_an_unknown_format_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        let mut file = export(&snapshot("lstm", 1));
+        let note = file
+            .note
+            .unwrap()
+            .replacen("\"format\":2", "\"format\":99", 1);
+        file.note = Some(note);
+        fs::write(&path, file.to_bytes()).unwrap();
+        let error = open_model(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("format = 99: this program reads formats 1 and 2"),
+            "{error}"
+        );
     }
 }

@@ -1,6 +1,10 @@
 //! What an experiment will ask of a machine, before it is run.
 
-use crate::config::{LanguageModelConfig, LayerKind};
+use adaparam_kernels::stack::Slot;
+use burn::tensor::Device;
+
+use crate::config::LanguageModelConfig;
+use crate::model::LanguageModel;
 
 const BYTES: usize = size_of::<f32>();
 
@@ -32,42 +36,60 @@ impl Forecast {
     }
 }
 
-/// A rough account of the memory that one run needs, in bytes.
+/// An account of the memory that one run needs, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryForecast {
-    /// Weights, their gradients and Adam's moments.
+    /// Weights, their gradients and what the optimiser keeps.
     pub parameters: usize,
-    /// What a window of the usual length keeps for its backward pass.
+    /// The buffers of a window of the usual length.
     pub activations: usize,
 }
 
 impl MemoryForecast {
-    /// The account for a configuration with a vocabulary of so many words.
-    ///
-    /// Four numbers a parameter (three where the first moment does not decay and is not kept). For each word of a
-    /// window: logits and their gradient, the word vector, and in each layer gates, cell, output and, where it adapts,
-    /// the policy.
+    /// The account for a configuration with a vocabulary of so many words, from the sizes of the buffers themselves;
+    /// where tensors compute, from the widths of what the layers carry.
     pub fn of(config: &LanguageModelConfig, vocabulary: usize) -> Self {
         let (model, train) = (&config.model, &config.train);
-        let moments = if train.beta_1 > 0.0 { 2 } else { 1 };
-        let layers = (0..model.layers).map(|l| {
-            let (d_input, d_hidden) = model.layer_sizes(l);
-            let policy = match model.kind {
-                LayerKind::Lstm => 0,
-                LayerKind::AdaptiveLstm => d_input + 13 * d_hidden + 6 * model.latent,
-            };
-            6 * d_hidden + policy
-        });
-        let per_word = 2 * vocabulary + model.embedding + layers.sum::<usize>();
+        let kept = train.optimiser.settings().numbers_per_weight();
+        let undrawn = LanguageModel::new(model, vocabulary, &Device::flex());
+        let words = train.batch.saturating_mul(train.window);
+        let of_kernels = || {
+            let stack = undrawn.layers().fused()?;
+            let head = undrawn.head().kernels()?;
+            let matrices = stack.parameters();
+            // Matrices are packed once; each step keeps what every product gave, before and after it was adapted, and
+            // what is carried.
+            let packed: usize = matrices.iter().map(Slot::numbers).sum();
+            let products = matrices.iter().filter(|slot| slot.shape.len() == 2);
+            let products: usize = products.map(|slot| slot.shape[1]).sum();
+            let states = stack.states();
+            let carried: usize = states.iter().map(Slot::numbers).sum();
+            let per_word = products + products / 2 + carried;
+            let of_layers = packed.saturating_add(per_word.saturating_mul(words));
+            let of_head = head.bytes(vocabulary, model.embedding, words);
+            Some(BYTES.saturating_mul(of_layers).saturating_add(of_head))
+        };
+        let of_tensors = || {
+            // Every step keeps about a dozen tensors of the width of each state, and the head logits and their gradient.
+            let states = undrawn.layers().states();
+            let carried: usize = states.iter().map(|slot| slot.width).sum();
+            let per_word = 12 * carried + 3 * vocabulary;
+            BYTES.saturating_mul(per_word).saturating_mul(words)
+        };
+        // Word vectors and outputs, with their gradients.
+        let ends = BYTES
+            .saturating_mul(4 * model.embedding)
+            .saturating_mul(words);
+        let count = model.parameter_count(vocabulary);
         Self {
-            parameters: BYTES * (2 + moments) * model.parameter_count(vocabulary),
-            activations: BYTES * per_word * train.batch * train.window,
+            parameters: BYTES.saturating_mul(2 + kept).saturating_mul(count),
+            activations: of_kernels().unwrap_or_else(of_tensors).saturating_add(ends),
         }
     }
 
     /// Everything together.
     pub const fn total(self) -> usize {
-        self.parameters + self.activations
+        self.parameters.saturating_add(self.activations)
     }
 }
 

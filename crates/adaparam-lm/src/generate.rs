@@ -4,8 +4,9 @@ use adaparam_data::draw::{Draws, Purpose, Stream};
 use adaparam_kernels::Engine;
 use adaparam_kernels::math::Function;
 
-use crate::compute::Reader;
-use crate::model::LanguageModel;
+use crate::compute::{Machine, Reader};
+use crate::config::ModelSpec;
+use crate::weights::Weights;
 
 /// How words are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,17 +22,22 @@ pub struct Sampling {
 /// A model in the midst of a text.
 pub struct Generator<'a> {
     engine: &'a Engine,
-    reader: Reader<'a>,
+    reader: Box<dyn Reader + 'a>,
     sampling: Sampling,
     stream: Stream,
 }
 
 impl<'a> Generator<'a> {
     /// A generator before the first word.
-    pub fn new(engine: &'a Engine, model: &'a LanguageModel, sampling: Sampling) -> Self {
+    pub fn new(
+        machine: &'a Machine,
+        spec: &ModelSpec,
+        weights: &'a Weights,
+        sampling: Sampling,
+    ) -> Self {
         Self {
-            engine,
-            reader: Reader::new(engine, model, 1),
+            engine: &machine.engine,
+            reader: machine.reader(spec, weights, 1),
             stream: Draws::new(sampling.seed).stream(Purpose::Generate, &[]),
             sampling,
         }

@@ -4,50 +4,58 @@
 //! [`checkpoint`]s on the way. [`evaluate()`], [`Generator`] and [`export()`] are what a trained model is for, and a
 //! [`sweep`] is many of them.
 
-mod adam;
+mod cells;
 pub mod checkpoint;
+mod choice;
 mod compute;
 mod config;
 mod data;
 mod error;
 mod evaluate;
+mod event;
 mod export;
 mod forecast;
 mod generate;
+mod head;
 mod initial;
-mod keys;
+mod log;
 mod masks;
 mod model;
-mod parameters;
+mod optimiser;
 mod preset;
-mod size;
+mod scorer;
 mod snapshot;
 mod speed;
-mod stack;
 pub mod sweep;
 mod tensor_file;
-mod threads;
 mod train;
+mod weights;
 
-pub use adam::Adam;
 pub use adaparam_kernels::Engine;
-pub use adaparam_kernels::simd::Path;
-pub use compute::Learner;
-pub use config::{DataSpec, LanguageModelConfig, LayerKind, ModelSpec, TextSource, TrainSpec};
+pub use adaparam_kernels::simd::Path as Instructions;
+pub use cells::{CellChoice, CellSettings, Cells, register};
+pub use choice::{AnySettings, Choice, Family, Registered};
+pub use compute::{Carried, Learner, Machine, Means, PHASES, Phase, Phases, Place, Reader};
+pub use config::{
+    DataSpec, DropoutSpec, KeyDoc, LanguageModelConfig, ModelSpec, TextSource, TrainSpec,
+};
 pub use error::LmError;
 pub use evaluate::{Evaluation, evaluate};
+pub use event::{Observer, Observers, TrainEvent, Watch};
 pub use export::{OpenedModel, adopt, export, open_model};
 pub use forecast::{Forecast, MemoryForecast};
 pub use generate::{Generator, Sampling};
+pub use head::{Head, HeadChoice, HeadGradients, HeadKernels, HeadKind, HeadWeights, Heads};
 pub use initial::draw_alone;
-pub use keys::{KEYS, Key};
-pub use masks::WindowMasks;
+pub use masks::{Droppable, MaskPlace, WindowMasks};
 pub use model::LanguageModel;
-pub use parameters::Parameter;
+pub use optimiser::{
+    AdamSettings, Common, Optimiser, OptimiserChoice, OptimiserKind, Optimisers, Slot,
+};
 pub use preset::{DEFAULT_PRESET, Preset, baseline, preset, presets};
+pub use scorer::{PlainReading, Scorer};
 pub use snapshot::{Best, Counters, Snapshot};
-pub use speed::{Activity, Means, PhaseSpeed, Speed, measure};
-pub use stack::{Stack, StackMasks, StackState};
+pub use speed::{Activity, PhaseSpeed, Speed, measure};
 pub use tensor_file::{StoredTensor, TensorFile};
-pub use threads::on_threads;
-pub use train::{Finished, Outcome, TrainEvent, cut_columns, train};
+pub use train::{Finished, Outcome, cut_columns, train};
+pub use weights::{ParameterShape, Storage, Weight, Weights};

@@ -1,8 +1,10 @@
 //! Variational dropout whose every draw is a function of its place in the run.
 
+use adaparam::recurrent::Slot;
+use adaparam_data::checksum::Checksum;
 use adaparam_data::draw::{Draws, Purpose};
 
-use crate::config::{LayerKind, ModelSpec, TrainSpec};
+use crate::config::DropoutSpec;
 
 /// What is dropped in one window, the same at each of its steps. A mask holds 0 where a value is dropped and one over
 /// the keep probability elsewhere.
@@ -12,68 +14,72 @@ pub struct WindowMasks {
     pub words: Option<Vec<f32>>,
     /// Of the word vectors, `[B, E]`.
     pub embedding: Option<Vec<f32>>,
-    /// Of each layer's latent, `[B, A]`, the lowest layer first; not used by an LSTM.
-    pub latent: Vec<Option<Vec<f32>>>,
-    /// Of each layer's hidden state, `[B, H]`.
-    pub hidden: Vec<Option<Vec<f32>>>,
+    /// Of each site of the layers, `[B, width]`, in their order.
+    pub sites: Vec<Option<Vec<f32>>>,
     /// Of the last layer's output, `[B, E]`.
     pub output: Option<Vec<f32>>,
 }
 
 /// The place of a window in a run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct MaskPlace {
+pub struct MaskPlace {
     /// The run's random numbers.
-    pub(crate) draws: Draws,
+    pub draws: Draws,
     /// The epoch, counted from 0.
-    pub(crate) epoch: u64,
+    pub epoch: u64,
     /// The step of the epoch, counted from 0.
-    pub(crate) step: u64,
+    pub step: u64,
     /// The number, in the whole batch, of the window's first column.
-    pub(crate) first_column: usize,
+    pub first_column: usize,
+}
+
+/// What can be dropped of a model.
+#[derive(Debug, Clone)]
+pub struct Droppable {
+    /// Words of the vocabulary.
+    pub vocabulary: usize,
+    /// The size of a word vector.
+    pub embedding: usize,
+    /// The sites of the layers.
+    pub sites: Vec<Slot>,
 }
 
 impl WindowMasks {
     /// Draws the masks for a window of `batch` columns: a whole batch, or some of its columns.
-    pub(crate) fn draw(
-        place: MaskPlace,
-        batch: usize,
-        vocabulary: usize,
-        model: &ModelSpec,
-        train: &TrainSpec,
-    ) -> Self {
-        let columns = |purpose, probability, layer: usize, width: usize| {
-            place.columns(purpose, probability, layer, [batch, width])
+    pub fn draw(place: MaskPlace, batch: usize, of: &Droppable, rates: &DropoutSpec) -> Self {
+        let columns = |purpose, rate, counters: &[u64], width: usize| {
+            place.columns(purpose, rate, counters, [batch, width])
         };
-        let latent_width = match model.kind {
-            LayerKind::AdaptiveLstm => Some(model.latent),
-            LayerKind::Lstm => None,
-        };
+        let sites = of.sites.iter().map(|site| {
+            let layer = site.layer().unwrap_or_default() as u64;
+            let rate = rates.of_site(site.kind());
+            match site.kind() {
+                "hidden" => columns(Purpose::HiddenDropout, rate, &[layer], site.width),
+                "latent" => columns(Purpose::LatentDropout, rate, &[layer], site.width),
+                other => {
+                    let counters = [layer, number_of(other)];
+                    columns(Purpose::SiteDropout, rate, &counters, site.width)
+                }
+            }
+        });
         Self {
-            words: place.words(train.drop_word, vocabulary),
+            words: place.words(rates.word, of.vocabulary),
             embedding: columns(
                 Purpose::EmbeddingDropout,
-                train.drop_embedding,
-                0,
-                model.embedding,
+                rates.embedding,
+                &[0],
+                of.embedding,
             ),
-            latent: (0..model.layers)
-                .map(|l| columns(Purpose::LatentDropout, train.drop_latent, l, latent_width?))
-                .collect(),
-            hidden: (0..model.layers)
-                .map(|l| {
-                    let (_, d_hidden) = model.layer_sizes(l);
-                    columns(Purpose::HiddenDropout, train.drop_hidden, l, d_hidden)
-                })
-                .collect(),
-            output: columns(
-                Purpose::OutputDropout,
-                train.drop_output,
-                0,
-                model.embedding,
-            ),
+            sites: sites.collect(),
+            output: columns(Purpose::OutputDropout, rates.output, &[0], of.embedding),
         }
     }
+}
+
+/// A number that stands for a name.
+fn number_of(name: &str) -> u64 {
+    let sum = Checksum::of(name).to_string();
+    u64::from_str_radix(&sum[..16], 16).unwrap_or_default()
 }
 
 impl MaskPlace {
@@ -82,13 +88,15 @@ impl MaskPlace {
         self,
         purpose: Purpose,
         probability: f64,
-        layer: usize,
+        what: &[u64],
         [batch, width]: [usize; 2],
     ) -> Option<Vec<f32>> {
         (probability > 0.0).then(|| {
             let mut values = Vec::with_capacity(batch * width);
             for column in self.first_column..self.first_column + batch {
-                let counters = [self.epoch, self.step, layer as u64, column as u64];
+                let mut counters = vec![self.epoch, self.step];
+                counters.extend(what);
+                counters.push(column as u64);
                 values.extend(kept(self.draws, purpose, &counters, probability).take(width));
             }
             values
@@ -125,11 +133,16 @@ mod tests {
     use super::*;
 
     fn draw(batch: usize, first_column: usize, step: u64) -> WindowMasks {
-        let model = ModelSpec {
+        let sites = [
+            "layers.0.hidden",
+            "layers.0.latent",
+            "layers.1.latent",
+            "layers.1.memory",
+        ];
+        let of = Droppable {
+            vocabulary: 10,
             embedding: 50,
-            hidden: 60,
-            latent: 7,
-            ..ModelSpec::default()
+            sites: sites.map(|name| Slot::new(name, 60)).to_vec(),
         };
         let place = MaskPlace {
             draws: Draws::new(3),
@@ -137,8 +150,9 @@ mod tests {
             step,
             first_column,
         };
-        let train = TrainSpec::default();
-        WindowMasks::draw(place, batch, 10, &model, &train)
+        let mut rates = DropoutSpec::default();
+        rates.sites.insert("memory".to_owned(), 0.5);
+        WindowMasks::draw(place, batch, &of, &rates)
     }
 
     #[test]
@@ -148,12 +162,12 @@ mod tests {
         let parts = |masks: &WindowMasks| {
             let WindowMasks {
                 embedding,
-                latent,
-                hidden,
+                sites,
                 output,
                 ..
             } = masks.clone();
-            [embedding, output, latent[1].clone(), hidden[0].clone()].map(Option::unwrap)
+            let all = [embedding, output].into_iter().chain(sites);
+            all.map(Option::unwrap).collect::<Vec<_>>()
         };
         let [upper, lower] = halves.each_ref().map(parts);
         for ((whole, upper), lower) in parts(&whole).into_iter().zip(upper).zip(lower) {
@@ -163,11 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn masks_differ_from_step_to_step_and_between_layers() {
+    fn masks_differ_from_step_to_step_and_between_layers_and_sites() {
         let (one, other) = (draw(4, 0, 1), draw(4, 0, 2));
         assert_ne!(one.words, other.words);
         assert_ne!(one.embedding, other.embedding);
-        assert_ne!(one.latent[0], one.latent[1]);
+        assert_ne!(one.sites[1], one.sites[2]);
+        assert_ne!(one.sites[0], one.sites[3]);
     }
 
     #[test]

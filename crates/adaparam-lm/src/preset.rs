@@ -1,8 +1,11 @@
 //! Configurations by name: every language model of the paper's tables, and small ones for small machines.
 
-use adaparam::recurrent::{LstmAdaptation, PolicyModel, Summary};
+use adaparam::recurrent::{
+    AdaptiveLstmSettings, LstmAdaptation, LstmSettings, PolicyModel, Summary,
+};
 
-use crate::config::{DataSpec, LanguageModelConfig, LayerKind, ModelSpec, TextSource, TrainSpec};
+use crate::cells::CellChoice;
+use crate::config::{DataSpec, DropoutSpec, LanguageModelConfig, ModelSpec, TextSource, TrainSpec};
 
 /// A named configuration.
 #[derive(Debug, Clone)]
@@ -27,7 +30,7 @@ fn named(name: &'static str, about: &'static str, config: LanguageModelConfig) -
     Preset {
         name,
         about,
-        config,
+        config: config.settled(),
     }
 }
 
@@ -169,7 +172,7 @@ pub fn preset(name: &str) -> Option<Preset> {
 /// The plain LSTM that the preset of this name is compared with: the preset itself if it is one.
 pub fn baseline(name: &str) -> Option<Preset> {
     let own = preset(name)?;
-    if own.config.model.kind == LayerKind::Lstm {
+    if own.config.model.cell.get::<LstmSettings>().is_some() {
         return Some(own);
     }
     let is_ptb = own.config.data.set == TextSource::Ptb;
@@ -185,9 +188,12 @@ fn adaptive(
     LanguageModelConfig {
         model: ModelSpec {
             hidden,
-            policy,
-            summary,
-            adaptation,
+            cell: CellChoice::of(&AdaptiveLstmSettings {
+                policy,
+                summary,
+                adaptation,
+                ..AdaptiveLstmSettings::default()
+            }),
             ..ModelSpec::default()
         },
         ..LanguageModelConfig::default()
@@ -218,17 +224,13 @@ fn wikitext_2(hidden: usize) -> LanguageModelConfig {
 fn lstm(hidden: usize) -> LanguageModelConfig {
     LanguageModelConfig {
         model: ModelSpec {
-            kind: LayerKind::Lstm,
+            cell: CellChoice::of(&LstmSettings::default()),
             hidden,
             ..ModelSpec::default()
         },
         train: TrainSpec {
             clip: 5.0,
-            drop_word: 0.12,
-            drop_embedding: 0.45,
-            drop_latent: 0.0,
-            drop_hidden: 0.19,
-            drop_output: 0.45,
+            dropout: DropoutSpec::new(0.12, 0.45, &[("hidden", 0.19)], 0.45),
             ..TrainSpec::default()
         },
         ..LanguageModelConfig::default()
@@ -239,11 +241,7 @@ fn lstm(hidden: usize) -> LanguageModelConfig {
 fn gentle(config: LanguageModelConfig) -> LanguageModelConfig {
     LanguageModelConfig {
         train: TrainSpec {
-            drop_word: 0.14,
-            drop_embedding: 0.54,
-            drop_latent: 0.09,
-            drop_hidden: 0.22,
-            drop_output: 0.54,
+            dropout: DropoutSpec::new(0.14, 0.54, &[("latent", 0.09), ("hidden", 0.22)], 0.54),
             ..config.train
         },
         ..config
@@ -256,11 +254,7 @@ fn short_training(epochs: u64, cut_after: Vec<u64>) -> TrainSpec {
         epochs,
         cut_after,
         window: 35,
-        drop_word: 0.05,
-        drop_embedding: 0.2,
-        drop_latent: 0.05,
-        drop_hidden: 0.1,
-        drop_output: 0.2,
+        dropout: DropoutSpec::new(0.05, 0.2, &[("latent", 0.05), ("hidden", 0.1)], 0.2),
         checkpoint_every: 100,
         ..TrainSpec::default()
     }
@@ -275,11 +269,19 @@ fn quick() -> LanguageModelConfig {
         model: ModelSpec {
             embedding: 100,
             hidden: 200,
-            latent: 30,
+            cell: adaptive_cell(30),
             ..ModelSpec::default()
         },
         train: short_training(6, vec![4]),
     }
+}
+
+/// The paper's cell with another latent.
+fn adaptive_cell(latent: usize) -> CellChoice {
+    CellChoice::of(&AdaptiveLstmSettings {
+        latent,
+        ..AdaptiveLstmSettings::default()
+    })
 }
 
 /// The model of `quick` on the Penn Treebank.
@@ -297,7 +299,7 @@ fn ptb_2m() -> LanguageModelConfig {
         model: ModelSpec {
             embedding: 120,
             hidden: 240,
-            latent: 32,
+            cell: adaptive_cell(32),
             ..ModelSpec::default()
         },
         train: short_training(20, vec![14]),
@@ -306,14 +308,17 @@ fn ptb_2m() -> LanguageModelConfig {
 
 /// The baseline for `config`, with the paper's gradient clipping and the same training otherwise.
 fn as_lstm(config: LanguageModelConfig, hidden: usize) -> LanguageModelConfig {
+    let mut dropout = config.train.dropout;
+    dropout.sites.remove("latent");
     LanguageModelConfig {
         model: ModelSpec {
-            kind: LayerKind::Lstm,
+            cell: CellChoice::of(&LstmSettings::default()),
             hidden,
             ..config.model
         },
         train: TrainSpec {
             clip: 5.0,
+            dropout,
             ..config.train
         },
         ..config

@@ -1,21 +1,23 @@
 //! Everything that decides how a run goes on, and its form in files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use adaparam_data::text::Vocabulary;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
 use crate::LmError;
-use crate::adam::Adam;
+use crate::compute::Carried;
 use crate::config::LanguageModelConfig;
 use crate::model::LanguageModel;
-use crate::stack::StackState;
+use crate::optimiser::{Optimiser, Slot};
 use crate::tensor_file::{StoredTensor, TensorFile};
+use crate::weights::{ParameterShape, Weight, Weights};
 
 /// A run between two steps. The random numbers of what follows depend on the seed and the counters alone.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Snapshot {
     /// The configuration.
     pub config: LanguageModelConfig,
@@ -25,12 +27,15 @@ pub struct Snapshot {
     pub corpus: String,
     /// Where the run is.
     pub counters: Counters,
-    /// The network.
-    pub model: LanguageModel,
+    /// The weights of the network.
+    pub weights: Weights,
     /// The optimiser.
-    pub adam: Adam,
+    pub optimiser: Box<dyn Optimiser>,
     /// What the network carries into the next window; none at the beginning of an epoch.
-    pub state: Option<StackState>,
+    pub state: Option<Carried>,
+    /// What computed the last step: the kernels' instruction set, or `tensors`. None before the first step, and in
+    /// checkpoints that did not record it.
+    pub computed_with: Option<String>,
 }
 
 /// Where a run is.
@@ -72,150 +77,180 @@ impl Counters {
 }
 
 impl Snapshot {
-    /// A run before its first step, with weights drawn from the seed.
-    pub fn new(
+    /// A run before its first step, with weights drawn from the seed. They are drawn on the CPU, whatever computes later.
+    pub fn new(config: LanguageModelConfig, vocabulary: Vocabulary, corpus: String) -> Self {
+        let model = LanguageModel::new(&config.model, vocabulary.len(), &Device::flex());
+        let weights = model.draw(config.train.seed);
+        Self::with_weights(config, vocabulary, corpus, weights)
+    }
+
+    /// A run before its first step, with these weights.
+    pub fn with_weights(
         config: LanguageModelConfig,
         vocabulary: Vocabulary,
         corpus: String,
-        device: &Device,
+        weights: Weights,
     ) -> Self {
-        let model = LanguageModel::new(&config.model, vocabulary.len(), config.train.seed, device);
+        let optimiser = config.train.optimiser.settings();
         Self {
-            adam: Adam::new(&config.train),
-            model,
+            optimiser: optimiser.init(config.train.common(), &weights),
+            weights,
             config,
             vocabulary,
             corpus,
             counters: Counters::default(),
             state: None,
+            computed_with: None,
         }
     }
 
-    /// The weights, under the released code's names and in its order.
-    pub(crate) fn weights(&self) -> TensorFile {
-        let mut model = self.model.clone();
-        let tensors = model.parameters().into_iter().map(|parameter| {
-            let tensor = StoredTensor {
-                shape: parameter.stored_shape(),
-                values: parameter.to_stored(parameter.values()),
-            };
-            (parameter.name, tensor)
+    /// The weights to evaluate and export with: those that are trained, unless the optimiser keeps others for that.
+    pub fn evaluation_weights(&self) -> Cow<'_, Weights> {
+        match self.optimiser.evaluation_slot() {
+            None => Cow::Borrowed(&self.weights),
+            Some(slot) => {
+                let values = &self.optimiser.slots()[slot].values;
+                Cow::Owned(self.weights.with_values(values))
+            }
+        }
+    }
+
+    /// What the optimiser keeps, laid out as the weights are.
+    pub(crate) fn optimiser_file(&self) -> TensorFile {
+        let mut file = TensorFile::default();
+        for slot in self.optimiser.slots() {
+            for (weight, values) in self.weights.iter().zip(&slot.values) {
+                if !values.is_empty() {
+                    let name = format!("{}.{}", slot.name, weight.name);
+                    file.tensors.insert(name, stored(weight, values));
+                }
+            }
+        }
+        file
+    }
+
+    /// Lets the optimiser go on from what it kept. Version 1 wrote nothing before the first update.
+    pub(crate) fn set_optimiser(
+        &mut self,
+        path: &Path,
+        mut file: TensorFile,
+        scalars: BTreeMap<String, f64>,
+    ) -> Result<(), LmError> {
+        if self.counters.updates == 0 && file.tensors.is_empty() {
+            return Ok(());
+        }
+        let mut slots = Vec::new();
+        for slot in self.optimiser.slots() {
+            let mut values = Vec::with_capacity(self.weights.len());
+            for (weight, own) in self.weights.iter().zip(&slot.values) {
+                let shape = weight.without_values();
+                let name = format!("{}.{}", slot.name, weight.name);
+                values.push(if own.is_empty() {
+                    Vec::new()
+                } else {
+                    shape.from_stored(take(path, &mut file, &name, &shape.stored_shape())?)
+                });
+            }
+            slots.push(Slot {
+                name: slot.name.clone(),
+                values,
+            });
+        }
+        nothing_left(path, &file)?;
+        let restored = self.optimiser.restore(slots, scalars);
+        restored.map_err(|problem| LmError::Weights {
+            path: path.to_path_buf(),
+            problem,
+        })
+    }
+
+    /// What the network carries into the next window.
+    pub(crate) fn state_file(&self) -> TensorFile {
+        let parts = self.state.iter().flat_map(|state| {
+            let parts = state.parts.iter();
+            parts.map(|(name, values)| {
+                let tensor = StoredTensor {
+                    shape: vec![state.batch, values.len() / state.batch],
+                    values: values.clone(),
+                };
+                (name.clone(), tensor)
+            })
         });
         TensorFile {
-            tensors: tensors.collect(),
+            tensors: parts.collect(),
             note: None,
         }
     }
 
-    /// Replaces the weights.
-    ///
-    /// # Errors
-    ///
-    /// If `file`, read from `path`, does not hold exactly the parameters of this model.
-    pub(crate) fn set_weights(&mut self, path: &Path, mut file: TensorFile) -> Result<(), LmError> {
-        for mut parameter in self.model.parameters() {
-            let shape = parameter.stored_shape();
-            let stored = take(path, &mut file, &parameter.name, &shape)?;
-            let values = parameter.from_stored(stored);
-            parameter.set(values);
-        }
-        nothing_left(path, &file)
-    }
-
-    /// The optimiser's moments, laid out as the weights are.
-    pub(crate) fn moments(&self) -> TensorFile {
-        let mut model = self.model.clone();
-        let mut file = TensorFile::default();
-        for parameter in model.parameters() {
-            for (kind, moments) in [("first", &self.adam.first), ("second", &self.adam.second)] {
-                if let Some(values) = moments.get(&parameter.name) {
-                    let tensor = StoredTensor {
-                        shape: parameter.stored_shape(),
-                        values: parameter.to_stored(values.clone()),
-                    };
-                    file.tensors
-                        .insert(format!("{kind}.{}", parameter.name), tensor);
-                }
-            }
-        }
-        file
-    }
-
-    /// Replaces the optimiser's moments.
-    pub(crate) fn set_moments(&mut self, path: &Path, mut file: TensorFile) -> Result<(), LmError> {
-        let mut moments = [BTreeMap::new(), BTreeMap::new()];
-        for parameter in self.model.parameters() {
-            for (kind, moments) in ["first", "second"].into_iter().zip(&mut moments) {
-                let name = format!("{kind}.{}", parameter.name);
-                if file.tensors.contains_key(&name) {
-                    let stored = take(path, &mut file, &name, &parameter.stored_shape())?;
-                    moments.insert(parameter.name.clone(), parameter.from_stored(stored));
-                }
-            }
-        }
-        [self.adam.first, self.adam.second] = moments;
-        self.adam.updates = self.counters.updates;
-        nothing_left(path, &file)
-    }
-
-    /// What the network carries into the next window.
-    pub(crate) fn carried(&self) -> TensorFile {
-        let mut file = TensorFile::default();
-        let _ = self.state.clone().map(|state| {
-            state.map_named(|name, tensor| {
-                let stored = StoredTensor {
-                    shape: tensor.dims().to_vec(),
-                    values: tensor
-                        .to_data()
-                        .try_into_vec_as()
-                        .expect("states are floats"),
-                };
-                file.tensors.insert(name.to_owned(), stored);
-                tensor
-            })
-        });
-        file
-    }
-
     /// Replaces what the network carries; a file without tensors is the beginning of an epoch.
-    pub(crate) fn set_carried(
-        &mut self,
-        path: &Path,
-        mut file: TensorFile,
-        device: &Device,
-    ) -> Result<(), LmError> {
+    pub(crate) fn set_state(&mut self, path: &Path, mut file: TensorFile) -> Result<(), LmError> {
         self.state = None;
         if file.tensors.is_empty() {
             return Ok(());
         }
-        let mut fault = None;
-        let zeros = self.model.stack.zero_state(self.config.train.batch, device);
-        let state =
-            zeros.map_named(
-                |name, zeros| match take(path, &mut file, name, &zeros.dims()) {
-                    Ok(values) => Tensor::from_data(TensorData::new(values, zeros.dims()), device),
-                    Err(error) => {
-                        fault.get_or_insert(error);
-                        zeros
-                    }
-                },
-            );
-        self.state = Some(state);
-        match fault {
-            Some(error) => Err(error),
-            None => nothing_left(path, &file),
-        }
+        let batch = self.config.train.batch;
+        let model = LanguageModel::new(&self.config.model, self.vocabulary.len(), &Device::flex());
+        let slots = model.layers().states().into_iter();
+        let parts: Result<Vec<_>, LmError> = slots
+            .map(|slot| {
+                let values = take(path, &mut file, &slot.name, &[batch, slot.width])?;
+                Ok((slot.name, values))
+            })
+            .collect();
+        self.state = Some(Carried {
+            batch,
+            parts: parts?,
+        });
+        nothing_left(path, &file)
     }
 }
 
-fn take(
+/// Weights as a file has them: under the released code's names and in its order.
+pub(crate) fn weights_file(weights: &Weights) -> TensorFile {
+    let tensors = weights.iter();
+    TensorFile {
+        tensors: tensors
+            .map(|weight| (weight.name.clone(), stored(weight, &weight.values)))
+            .collect(),
+        note: None,
+    }
+}
+
+fn stored(weight: &Weight, values: &[f32]) -> StoredTensor {
+    let shape = weight.without_values();
+    StoredTensor {
+        shape: shape.stored_shape(),
+        values: shape.to_stored(values),
+    }
+}
+
+/// The weights of a model of `shapes` from a file that was read from `path`. Nothing is drawn, and shapes are compared
+/// before anything is made of them.
+///
+/// # Errors
+///
+/// If the file does not hold exactly the parameters of such a model.
+pub(crate) fn weights_from(
     path: &Path,
-    file: &mut TensorFile,
-    name: &str,
-    shape: &[usize],
-) -> Result<Vec<f32>, LmError> {
-    let problem = match file.tensors.remove(name) {
-        Some(tensor) if tensor.shape == shape => return Ok(tensor.values),
+    mut file: TensorFile,
+    shapes: Vec<ParameterShape>,
+) -> Result<Weights, LmError> {
+    for shape in &shapes {
+        compare(path, &file, &shape.name, &shape.stored_shape())?;
+    }
+    let weights = shapes.into_iter().map(|shape| {
+        let values = take(path, &mut file, &shape.name, &shape.stored_shape())?;
+        let values = shape.from_stored(values);
+        Ok(shape.with(values))
+    });
+    let weights: Result<Vec<Weight>, LmError> = weights.collect();
+    nothing_left(path, &file)?;
+    Ok(Weights::new(weights?))
+}
+
+fn compare(path: &Path, file: &TensorFile, name: &str, shape: &[usize]) -> Result<(), LmError> {
+    let problem = match file.tensors.get(name) {
+        Some(tensor) if tensor.shape == shape => return Ok(()),
         Some(tensor) => format!(
             "{name} is {:?}: the model of this configuration has {shape:?}; name the configuration that the weights \
              belong to",
@@ -232,9 +267,19 @@ fn take(
     })
 }
 
+fn take(
+    path: &Path,
+    file: &mut TensorFile,
+    name: &str,
+    shape: &[usize],
+) -> Result<Vec<f32>, LmError> {
+    compare(path, file, name, shape)?;
+    let tensor = file.tensors.remove(name);
+    Ok(tensor.map(|tensor| tensor.values).unwrap_or_default())
+}
+
 fn nothing_left(path: &Path, file: &TensorFile) -> Result<(), LmError> {
-    let left: BTreeSet<&String> = file.tensors.keys().collect();
-    match left.first() {
+    match file.tensors.keys().next() {
         None => Ok(()),
         Some(name) => Err(LmError::Weights {
             path: path.to_path_buf(),

@@ -9,11 +9,10 @@ use burn::tensor::Device;
 use serde::Serialize;
 
 use crate::LmError;
-use crate::adam::Adam;
-use crate::compute::{Learner, PHASES, Phase, Phases, Reader};
+use crate::compute::{Machine, Means, PHASES, Phase, Phases};
 use crate::config::LanguageModelConfig;
 use crate::generate::{Generator, Sampling};
-use crate::masks::{MaskPlace, WindowMasks};
+use crate::masks::{Droppable, MaskPlace, WindowMasks};
 use crate::model::LanguageModel;
 
 /// Words generated in one measurement: fewer would be too short for the clock and the caches to settle.
@@ -31,16 +30,6 @@ pub enum Activity {
     Eval,
     /// Words drawn one after the other.
     Generate,
-}
-
-/// What computes training steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Means {
-    /// The CPU kernels, where they know the layers.
-    Kernels,
-    /// Burn's tensor operations and autodiff.
-    Readable,
 }
 
 /// What was measured. Times are medians, with the quartiles as their spread.
@@ -106,15 +95,16 @@ pub fn measure(
     config: &LanguageModelConfig,
     vocabulary: usize,
     what: Activity,
-    means: Means,
     repetitions: usize,
-    engine: &Engine,
+    machine: &Machine,
     watch: &mut dyn FnMut(usize),
 ) -> Result<Speed, LmError> {
     let (spec, train) = (&config.model, &config.train);
+    let engine = &machine.engine;
     let parameters = spec.parameter_count(vocabulary);
     let memory_gbps = peak::memory_gbps(engine, parameters * 4);
-    let mut model = LanguageModel::new(spec, vocabulary, train.seed, &Device::flex());
+    let model = LanguageModel::new(spec, vocabulary, &Device::flex());
+    let mut weights = model.draw(train.seed);
     let (batch, window) = match what {
         Activity::Step => (train.batch, train.window),
         Activity::Eval => (train.valid_batch, train.window),
@@ -128,12 +118,16 @@ pub fn measure(
     let mut words = window.targets.len();
     match what {
         Activity::Step => {
-            let mut learner = match means {
-                Means::Kernels => Learner::new(&model),
-                Means::Readable => Learner::readable(&model),
+            let mut learner = machine.learner(spec, vocabulary);
+            let optimiser = train.optimiser.settings();
+            let mut optimiser = optimiser.init(train.common(), &weights);
+            let droppable = Droppable {
+                vocabulary,
+                embedding: spec.embedding,
+                sites: model.layers().sites(),
             };
-            let mut adam = Adam::new(train);
-            let mut state = model.stack.zero_state(batch, &Device::flex());
+            drop(model);
+            let mut state = None;
             clock.run(|step| {
                 let place = MaskPlace {
                     draws: Draws::new(train.seed),
@@ -141,17 +135,17 @@ pub fn measure(
                     step,
                     first_column: 0,
                 };
-                let masks = WindowMasks::draw(place, batch, vocabulary, spec, train);
-                let before = state.clone();
-                state = learner.learn(engine, &model, &window, before, Some(&masks));
+                let masks = WindowMasks::draw(place, batch, &droppable, &train.dropout);
+                let before = state.take();
+                state = Some(learner.learn(engine, &weights, &window, before, Some(&masks)));
                 // Weights stay about as they are: this is no training.
-                adam.update(engine, &mut model, &learner.gradients(), 1e-6);
+                optimiser.update(engine, &mut weights, &learner.gradients(), 1e-6);
                 learner.phases().done(Phase::Optimiser);
                 phases.push(learner.phases().clone());
             });
         }
         Activity::Eval => {
-            let mut reader = Reader::new(engine, &model, batch);
+            let mut reader = machine.reader(spec, &weights, batch);
             clock.run(|_| {
                 reader.losses(&window);
             });
@@ -162,7 +156,7 @@ pub fn measure(
                 top_k: 0,
                 seed: 1,
             };
-            let mut generator = Generator::new(engine, &model, sampling);
+            let mut generator = Generator::new(machine, spec, &weights, sampling);
             let mut word = 0;
             words = WORDS_AT_ONCE;
             clock.run(|_| {
@@ -186,12 +180,12 @@ pub fn measure(
     let gflops = gflop(parameters) / median;
     Ok(Speed {
         what,
-        means,
+        means: machine.means,
         parameters,
         batch,
         window: window.steps,
         threads: engine.pool().threads(),
-        instructions: engine.path().name(),
+        instructions: machine.computes_with(spec),
         repetitions,
         ms_per_step: 1e3 * median * per_unit,
         ms_lower_quartile: 1e3 * lower * per_unit,
@@ -321,12 +315,11 @@ mod tests {
         let mut config = preset("quick").unwrap().config;
         config.model.embedding = 8;
         config.model.hidden = 12;
-        config.model.latent = 4;
-        let engine = Engine::new(1);
+        let machine = Machine::cpu(1);
         for what in [Activity::Step, Activity::Eval, Activity::Generate] {
             let mut seen = 0;
             let mut watch = |done| seen = done;
-            let speed = measure(&config, 50, what, Means::Kernels, 5, &engine, &mut watch);
+            let speed = measure(&config, 50, what, 5, &machine, &mut watch);
             let speed = speed.unwrap();
             assert_eq!(seen, 5);
             assert_eq!(speed.parameters, config.model.parameter_count(50));
@@ -344,10 +337,12 @@ mod tests {
         let mut config = preset("quick").unwrap().config;
         config.model.embedding = 8;
         config.model.hidden = 12;
-        config.model.latent = 4;
-        let engine = Engine::new(1);
-        let means = Means::Readable;
-        let speed = measure(&config, 50, Activity::Step, means, 3, &engine, &mut |_| ()).unwrap();
+        let machine = Machine::cpu(1);
+        let machine = Machine {
+            means: Means::Tensors,
+            ..machine
+        };
+        let speed = measure(&config, 50, Activity::Step, 3, &machine, &mut |_| ()).unwrap();
         let names: Vec<&str> = speed.phases.iter().map(|phase| phase.phase).collect();
         assert_eq!(names, ["forward and backward", "optimiser"]);
         let products = speed.phases[0].gflops.unwrap() * speed.phases[0].ms / 1e3;

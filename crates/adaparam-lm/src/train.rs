@@ -1,69 +1,26 @@
 //! The training loop.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use adaparam_data::draw::Draws;
 use adaparam_data::text::{Columns, Corpus};
-use adaparam_kernels::Engine;
 use adaparam_runs::RunError;
-use burn::module::Module;
+use burn::tensor::Device;
 use serde::Serialize;
-use serde_json::json;
 
 use crate::LmError;
 use crate::checkpoint;
-use crate::compute::Learner;
+use crate::compute::Machine;
 use crate::config::TrainSpec;
-use crate::evaluate::{evaluate, sum};
-use crate::masks::{MaskPlace, WindowMasks};
+use crate::evaluate::{Evaluation, evaluate, sum};
+use crate::event::{Observer, Observers, TrainEvent};
+use crate::log::{Log, rounded};
+use crate::masks::{Droppable, MaskPlace, WindowMasks};
+use crate::model::LanguageModel;
+use crate::scorer::PlainReading;
 use crate::snapshot::{Best, Snapshot};
-
-/// The loss log: a line of JSON for each step and each epoch, and nothing in it that depends on the clock.
-pub(crate) const LOG: &str = "metrics.jsonl";
-
-/// What happens during training, for whoever watches.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-pub enum TrainEvent {
-    /// An update was made.
-    Step {
-        /// The epoch, counted from 1.
-        epoch: u64,
-        /// The step of the epoch, counted from 1.
-        step: u64,
-        /// Steps of the epoch.
-        steps: u64,
-        /// Words predicted in this step.
-        words: usize,
-        /// Nats per word.
-        loss: f64,
-        /// The share of the whole training that is done.
-        done: f64,
-    },
-    /// The epoch is over and the validation text is being read.
-    Validating,
-    /// The validation text was read.
-    Validated {
-        /// The epoch, counted from 1.
-        epoch: u64,
-        /// Nats per word.
-        loss: f64,
-        /// Perplexity.
-        perplexity: f64,
-        /// Whether this is the best epoch so far.
-        best: bool,
-    },
-    /// A checkpoint was written.
-    Saved {
-        /// Its folder.
-        checkpoint: PathBuf,
-    },
-    /// Training is over and the test text is being read by the best epoch's model.
-    Testing,
-}
 
 /// How training ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,22 +88,31 @@ pub fn train(
     snapshot: &mut Snapshot,
     corpus: &Corpus,
     run: &Path,
-    engine: &Engine,
+    machine: &Machine,
     stop: &AtomicBool,
-    watch: &mut (dyn FnMut(TrainEvent) + Send),
+    observers: &mut Observers<'_>,
 ) -> Result<Outcome, LmError> {
-    let spec = snapshot.config.train.clone();
+    let (spec, model) = (snapshot.config.train.clone(), snapshot.config.model.clone());
     let draws = Draws::new(spec.seed);
     let [columns, valid_columns, test_columns] = cut_columns(&spec, corpus)?;
-    let device = snapshot.model.embedding.val().device();
+    let vocabulary = snapshot.vocabulary.len();
+    let droppable = Droppable {
+        vocabulary,
+        embedding: model.embedding,
+        sites: LanguageModel::new(&model, vocabulary, &Device::flex())
+            .layers()
+            .sites(),
+    };
     let mut log = Log::open(run, snapshot.counters.log_bytes)?;
     let mut last_good = checkpoint::saved(run, snapshot)?;
-    let mut learner = Learner::new(&snapshot.model);
+    let mut learner = machine.learner(&model, vocabulary);
+    snapshot.computed_with = Some(machine.computes_with(&model).to_owned());
 
     while snapshot.counters.epoch < spec.epochs {
         let epoch = snapshot.counters.epoch;
         let plan = spec.windows().plan(draws, epoch, columns.steps());
         for (step, span) in (0..).zip(&plan).skip(snapshot.counters.step as usize) {
+            let started = Instant::now();
             let window = columns.window(span.start, span.length);
             let place = MaskPlace {
                 draws,
@@ -154,19 +120,11 @@ pub fn train(
                 step,
                 first_column: 0,
             };
-            let masks = WindowMasks::draw(
-                place,
-                window.batch,
-                snapshot.vocabulary.len(),
-                &snapshot.config.model,
-                &spec,
-            );
-            let before = snapshot
-                .state
-                .take()
-                .unwrap_or_else(|| snapshot.model.stack.zero_state(spec.batch, &device));
+            let masks = WindowMasks::draw(place, window.batch, &droppable, &spec.dropout);
+            let before = snapshot.state.take();
 
-            let after = learner.learn(engine, &snapshot.model, &window, before, Some(&masks));
+            let (engine, weights) = (&machine.engine, &snapshot.weights);
+            let after = learner.learn(engine, weights, &window, before, Some(&masks));
             let loss = sum(learner.losses()) / learner.losses().len() as f64;
             let not_finite = |what| LmError::NonFinite {
                 what,
@@ -179,9 +137,8 @@ pub fn train(
             }
             let learning_rate = spec.learning_rate_at(epoch, span.length);
             let gradients = learner.gradients();
-            let norm = snapshot
-                .adam
-                .update(engine, &mut snapshot.model, &gradients, learning_rate);
+            let (optimiser, weights) = (&mut snapshot.optimiser, &mut snapshot.weights);
+            let norm = optimiser.update(engine, weights, &gradients, learning_rate);
             if !norm.is_finite() {
                 return Err(not_finite("gradient"));
             }
@@ -189,19 +146,20 @@ pub fn train(
             snapshot.state = Some(after);
             snapshot.counters.step += 1;
             snapshot.counters.updates += 1;
-            snapshot.counters.log_bytes = log.write(&json!({
-                "epoch": epoch + 1, "step": step + 1, "window": span.length,
-                "learning_rate": rounded(learning_rate), "loss": rounded(loss), "norm": rounded(norm),
-            }))?;
             let rows_done = (span.start + span.length) as f64 / columns.steps() as f64;
-            watch(TrainEvent::Step {
+            let event = TrainEvent::Step {
                 epoch: epoch + 1,
                 step: step + 1,
                 steps: plan.len() as u64,
+                window: span.length,
                 words: window.targets.len(),
                 loss,
+                norm,
+                learning_rate,
+                seconds: started.elapsed().as_secs_f64(),
                 done: (epoch as f64 + rows_done) / spec.epochs as f64,
-            });
+            };
+            tell(&event, snapshot, &mut log, observers)?;
 
             let is_due = snapshot
                 .counters
@@ -209,19 +167,17 @@ pub fn train(
                 .is_multiple_of(spec.checkpoint_every);
             let stopped = stop.load(Ordering::Relaxed);
             if stopped || (is_due && snapshot.counters.step < plan.len() as u64) {
-                last_good = save(run, snapshot, &log, watch)?;
+                last_good = save(run, snapshot, &log, observers)?;
             }
             if stopped {
                 return Ok(Outcome::Stopped(last_good));
             }
         }
 
-        watch(TrainEvent::Validating);
-        let model = &snapshot.model;
-        let evaluation = match evaluate(engine, model, &valid_columns, spec.window, stop, |_, _| ())
-        {
-            Err(RunError::Stopped) => {
-                return Ok(Outcome::Stopped(save(run, snapshot, &log, watch)?));
+        observers.tell(&TrainEvent::Validating)?;
+        let evaluation = match read(machine, snapshot, &valid_columns, stop) {
+            Err(LmError::Run(RunError::Stopped)) => {
+                return Ok(Outcome::Stopped(save(run, snapshot, &log, observers)?));
             }
             other => other?,
         };
@@ -247,47 +203,45 @@ pub fn train(
                 loss,
             });
         }
-        snapshot.counters.log_bytes = log.write(&json!({
-            "epoch": epoch + 1, "valid_loss": loss, "valid_perplexity": rounded(evaluation.perplexity()),
-            "best": is_best,
-        }))?;
-        watch(TrainEvent::Validated {
+        let event = TrainEvent::Validated {
             epoch: epoch + 1,
             loss,
             perplexity: evaluation.perplexity(),
             best: is_best,
-        });
-        last_good = save(run, snapshot, &log, watch)?;
+        };
+        tell(&event, snapshot, &mut log, observers)?;
+        last_good = save(run, snapshot, &log, observers)?;
         if stop.load(Ordering::Relaxed) {
             return Ok(Outcome::Stopped(last_good));
         }
     }
 
-    watch(TrainEvent::Testing);
-    let best = checkpoint::best(run, &device)?;
-    let model = &best.snapshot.model;
-    let test = match evaluate(engine, model, &test_columns, spec.window, stop, |_, _| ()) {
-        Err(RunError::Stopped) => return Ok(Outcome::Stopped(last_good)),
+    observers.tell(&TrainEvent::Testing)?;
+    let best = checkpoint::best(run)?.snapshot;
+    let test = match read(machine, &best, &test_columns, stop) {
+        Err(LmError::Run(RunError::Stopped)) => return Ok(Outcome::Stopped(last_good)),
         other => other?,
     };
     if !test.perplexity().is_finite() {
         return Err(LmError::NonFinite {
             what: "test perplexity",
-            epoch: best.snapshot.counters.epoch,
-            step: best.snapshot.counters.step,
+            epoch: best.counters.epoch,
+            step: best.counters.step,
             checkpoint: last_good,
         });
     }
-    log.write(
-        &json!({"test_loss": rounded(test.loss()), "test_perplexity": rounded(test.perplexity())}),
-    )?;
+    let event = TrainEvent::Tested {
+        loss: test.loss(),
+        perplexity: test.perplexity(),
+    };
+    tell(&event, snapshot, &mut log, observers)?;
     let best = snapshot
         .counters
         .best
         .as_ref()
         .expect("an epoch is finished");
     Ok(Outcome::Finished(Finished {
-        parameters: snapshot.model.num_params(),
+        parameters: snapshot.weights.numbers(),
         epochs: spec.epochs,
         best_epoch: best.epoch,
         checkpoint: best.checkpoint.clone(),
@@ -298,67 +252,40 @@ pub fn train(
     }))
 }
 
+/// Reads a text with the weights that a run is evaluated with.
+fn read(
+    machine: &Machine,
+    snapshot: &Snapshot,
+    columns: &Columns,
+    stop: &AtomicBool,
+) -> Result<Evaluation, LmError> {
+    let (config, weights) = (&snapshot.config, snapshot.evaluation_weights());
+    let mut reading = PlainReading::new(machine, &config.model, &weights, columns.batch());
+    evaluate(&mut reading, columns, config.train.window, stop, |_, _| ())
+}
+
+/// Tells the log, whose length is part of where the run is, and then everybody else.
+fn tell(
+    event: &TrainEvent,
+    snapshot: &mut Snapshot,
+    log: &mut Log,
+    observers: &mut Observers<'_>,
+) -> Result<(), LmError> {
+    log.see(event)?;
+    snapshot.counters.log_bytes = log.bytes();
+    observers.tell(event)
+}
+
 fn save(
     run: &Path,
     snapshot: &Snapshot,
     log: &Log,
-    watch: &mut (dyn FnMut(TrainEvent) + Send),
-) -> Result<PathBuf, RunError> {
-    // A checkpoint states the length of the log, so the log must reach the disk before it.
+    observers: &mut Observers<'_>,
+) -> Result<PathBuf, LmError> {
     log.sync()?;
     let path = checkpoint::save(run, snapshot)?;
-    watch(TrainEvent::Saved {
+    observers.tell(&TrainEvent::Saved {
         checkpoint: path.clone(),
-    });
+    })?;
     Ok(path)
-}
-
-/// Nine decimals: all that a log needs, and few enough that reading them back gives the same number.
-fn rounded(value: f64) -> f64 {
-    (value * 1e9).round() / 1e9
-}
-
-/// The loss log of a run.
-struct Log {
-    path: PathBuf,
-    file: File,
-    bytes: u64,
-}
-
-impl Log {
-    /// Opens the log to go on after its first `bytes` bytes; what follows them was written after the checkpoint.
-    fn open(run: &Path, bytes: u64) -> Result<Self, RunError> {
-        let path = run.join(LOG);
-        let fail = || RunError::file(&path, "cannot open this file");
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(fail())?;
-        let length = file.metadata().map_err(fail())?.len();
-        if length < bytes {
-            let rule = format!(
-                "has {length} bytes, but had {bytes} when the checkpoint was written: bring the file back"
-            );
-            return Err(RunError::folder(path, rule));
-        }
-        file.set_len(bytes).map_err(fail())?;
-        Ok(Self { path, file, bytes })
-    }
-
-    /// Appends a line; gives the length of the whole.
-    fn write(&mut self, line: &serde_json::Value) -> Result<u64, RunError> {
-        let line = format!("{line}\n");
-        self.file
-            .write_all(line.as_bytes())
-            .map_err(RunError::file(&self.path, "cannot write this file"))?;
-        self.bytes += line.len() as u64;
-        Ok(self.bytes)
-    }
-
-    fn sync(&self) -> Result<(), RunError> {
-        self.file
-            .sync_data()
-            .map_err(RunError::file(&self.path, "cannot bring this file to disk"))
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Gradients, Tensor};
 
 /// A parameter of any rank. Nothing here draws the numbers of one that has not been looked at yet, unless it says so.
@@ -83,6 +83,21 @@ impl<M: Module> Parameters for M {
     }
 }
 
+/// A parameter of these numbers, row after row. On a device with autodiff it has a gradient, as Burn's parameters do.
+pub fn parameter<const D: usize>(
+    id: ParamId,
+    numbers: Tensor<1>,
+    shape: [usize; D],
+) -> Param<Tensor<D>> {
+    let tensor = numbers.detach().reshape(shape);
+    let tensor = if tensor.device().is_autodiff() {
+        tensor.require_grad()
+    } else {
+        tensor
+    };
+    Param::initialized(id, tensor)
+}
+
 /// The fields on the way to a parameter.
 #[derive(Default)]
 struct Path(Vec<String>);
@@ -145,7 +160,7 @@ impl ModuleMapper for Setter<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let dims: [usize; D] = param.lazy_shape().dims();
         match (self.give)(&self.path.name(), &dims) {
-            Some(numbers) => Param::initialized(param.id, numbers.reshape(dims)),
+            Some(numbers) => parameter(param.id, numbers, dims),
             None => param,
         }
     }

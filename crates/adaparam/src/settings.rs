@@ -22,6 +22,9 @@
 use std::fmt::{self, Debug, Display};
 use std::ops::RangeInclusive;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 #[doc(hidden)]
 pub use serde as __serde;
 
@@ -41,6 +44,58 @@ pub trait Settings {
 
     /// Checks each value by the rule of its key.
     fn check(&self) -> Result<(), Fault>;
+}
+
+/// A group of keys that is one of several kinds, chosen by name: `{ kind = "…", … }`.
+pub trait Kind:
+    Settings
+    + Clone
+    + Debug
+    + Default
+    + PartialEq
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+    /// Its name in configurations, such as `adaptive-lstm`.
+    const KIND: &'static str;
+
+    /// What it is, in a line.
+    const ABOUT: &'static str;
+}
+
+/// The name nearest to one that was misspelt, if there is one near enough.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distances = known
+        .into_iter()
+        .map(|known| (distance(name, known), known));
+    let near = distances.filter(|(distance, known)| *distance <= known.len().max(3) / 2);
+    near.min().map(|(_, known)| known)
+}
+
+/// How many letters must be changed, left out, put in or swapped with their neighbours.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let other = usize::from(a[i - 1] != b[j - 1]);
+                let mut least = (rows[i - 1][j] + 1)
+                    .min(rows[i][j - 1] + 1)
+                    .min(rows[i - 1][j - 1] + other);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    least = least.min(rows[i - 2][j - 2] + 1);
+                }
+                least
+            };
+        }
+    }
+    rows[a.len()][b.len()]
 }
 
 /// A value that breaks the rule of its key.
@@ -188,6 +243,12 @@ macro_rules! settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_nearest_name_is_found_and_a_far_one_is_not() {
+        assert_eq!(nearest("lsmt", ["gru", "lstm"]), Some("lstm"));
+        assert_eq!(nearest("transformer", ["gru", "lstm"]), None);
+    }
 
     #[test]
     fn rules_hold_at_their_edges() {

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use adaparam_data::text::{Columns, Text, TextSplit, Vocabulary};
-use adaparam_lm::{DataSpec, Engine, Snapshot, TextSource, evaluate, on_threads, open_model};
+use adaparam_lm::{DataSpec, Machine, PlainReading, Snapshot, TextSource, evaluate, open_model};
 use anyhow::bail;
-use burn::tensor::Device;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::Verdict;
+use crate::compute_choice::ComputeChoice;
 use crate::data_folder::data_folder;
 use crate::say::{or_end, remark};
-use crate::training::{report_damaged, threads};
+use crate::training::report_damaged;
 
 /// Evaluate a trained language model
 #[derive(Debug, Args)]
@@ -47,9 +47,8 @@ pub(crate) struct Eval {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Threads to compute with [default: `RAYON_NUM_THREADS`, or one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    compute: ComputeChoice,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -68,19 +67,24 @@ struct Piece {
 
 impl Eval {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
-        let opened = open_model(&self.model, &Device::flex())?;
+        let opened = open_model(&self.model)?;
         report_damaged(&opened.damaged);
         let snapshot = opened.snapshot;
         let pieces = self.pieces(&snapshot)?;
-        on_threads(threads(self.threads), |engine| {
+        self.compute.place()?.run(|machine| {
             pieces
                 .iter()
-                .try_for_each(|piece| self.evaluate(engine, &snapshot, piece))
+                .try_for_each(|piece| self.evaluate(machine, &snapshot, piece))
         })??;
         Ok(Verdict::Done)
     }
 
-    fn evaluate(&self, engine: &Engine, snapshot: &Snapshot, piece: &Piece) -> anyhow::Result<()> {
+    fn evaluate(
+        &self,
+        machine: &Machine,
+        snapshot: &Snapshot,
+        piece: &Piece,
+    ) -> anyhow::Result<()> {
         let ids = snapshot.vocabulary.encode(&piece.text)?;
         let unknown = unknown_words(&snapshot.vocabulary, &piece.text);
         if unknown > 0 {
@@ -93,10 +97,11 @@ impl Eval {
         let columns = Columns::new(&ids, if self.tokens { 1 } else { piece.batch })?;
         let mut out = BufWriter::new(std::io::stdout().lock());
         let mut fault = Ok(());
-        let model = &snapshot.model;
+        let (spec, weights) = (&snapshot.config.model, snapshot.evaluation_weights());
+        let mut reading = PlainReading::new(machine, spec, &weights, columns.batch());
         let window = snapshot.config.train.window;
         let go_on = AtomicBool::new(false);
-        let evaluation = evaluate(engine, model, &columns, window, &go_on, |window, losses| {
+        let evaluation = evaluate(&mut reading, &columns, window, &go_on, |window, losses| {
             if self.tokens && fault.is_ok() {
                 let mut pairs = window.targets.iter().zip(losses);
                 fault = pairs.try_for_each(|(&id, loss)| {

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use adaparam_lm::{export, open_model};
 use adaparam_runs::whole_file::write_whole;
 use anyhow::bail;
-use burn::tensor::Device;
 use clap::Args;
 
 use super::Verdict;
@@ -38,7 +37,7 @@ impl Export {
                 self.file.display()
             );
         }
-        let opened = open_model(&self.model, &Device::flex())?;
+        let opened = open_model(&self.model)?;
         report_damaged(&opened.damaged);
         write_whole(&self.file, &export(&opened.snapshot).to_bytes())?;
         remark!("{} from {}", self.file.display(), opened.path.display());

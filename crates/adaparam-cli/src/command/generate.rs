@@ -4,14 +4,14 @@ use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 use adaparam_data::text::{EOS, UNK, Vocabulary};
-use adaparam_lm::{Generator, Sampling, on_threads, open_model};
+use adaparam_lm::{Generator, Sampling, open_model};
 use anyhow::bail;
-use burn::tensor::Device;
 use clap::Args;
 
 use super::Verdict;
+use crate::compute_choice::ComputeChoice;
 use crate::say::remark;
-use crate::training::{report_damaged, threads};
+use crate::training::report_damaged;
 
 /// Generate text with a trained language model
 #[derive(Debug, Args)]
@@ -42,9 +42,8 @@ pub(crate) struct Generate {
     /// Draw <unk> like any word, instead of never
     #[arg(long)]
     unk: bool,
-    /// Threads to compute with [default: `RAYON_NUM_THREADS`, or one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    compute: ComputeChoice,
 }
 
 impl Generate {
@@ -55,16 +54,18 @@ impl Generate {
                 self.temperature
             );
         }
-        let opened = open_model(&self.model, &Device::flex())?;
+        let opened = open_model(&self.model)?;
         report_damaged(&opened.damaged);
         let vocabulary = &opened.snapshot.vocabulary;
         let prompt = self.prompt_ids(vocabulary);
-        let model = &opened.snapshot.model;
-        let written = on_threads(threads(self.threads), |engine| {
+        let spec = &opened.snapshot.config.model;
+        let weights = opened.snapshot.evaluation_weights();
+        let written = self.compute.place()?.run(|machine| {
             self.write(&mut std::io::stdout(), vocabulary, &prompt, || {
                 Generator::new(
-                    engine,
-                    model,
+                    machine,
+                    spec,
+                    &weights,
                     Sampling {
                         temperature: self.temperature,
                         top_k: self.top_k,

@@ -6,7 +6,6 @@ use adaparam_lm::{TensorFile, adopt, checkpoint};
 use adaparam_runs::record::RECORD;
 use adaparam_runs::run_folder::{Purpose, RunFolder};
 use anyhow::bail;
-use burn::tensor::Device;
 use clap::Args;
 
 use super::Verdict;
@@ -19,7 +18,7 @@ use crate::say::remark;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  adaparam import pytorch.safetensors --model ptb-17m --set model.layout=released --out runs/theirs
+  adaparam import pytorch.safetensors --model ptb-17m --set model.cell.layout=released --out runs/theirs
   adaparam eval runs/theirs
 
 Words have the ids of their first appearance in the training text, as in the released code. The run is at its
@@ -57,7 +56,7 @@ impl Import {
         let mut record = provenance::record("cpu", 1);
         record.data.insert("text".to_owned(), sum.clone());
         let text = toml::to_string_pretty(&config)?;
-        let snapshot = adopt(&self.file, file, config, vocabulary, sum, &Device::flex())?;
+        let snapshot = adopt(&self.file, file, config, vocabulary, sum)?;
         let folder = RunFolder::open(&self.out, Purpose::Training)?;
         folder.write_json(RECORD, &record)?;
         folder.write("config.toml", text)?;

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use adaparam_lm::checkpoint;
 use adaparam_runs::run_folder::RunFolder;
 use anyhow::bail;
-use burn::tensor::Device;
 use clap::Args;
 
 use super::Verdict;
+use crate::compute_choice::ComputeChoice;
 use crate::data_folder::data_folder;
 use crate::interrupt;
 use crate::say::remark;
-use crate::training::{Session, lock, report_damaged, threads};
+use crate::training::{Session, lock, report_damaged};
 
 /// Go on with a run that was interrupted
 #[derive(Debug, Args)]
@@ -27,9 +27,8 @@ pub(crate) struct Resume {
     /// Folder with data sets [default: as `adaparam data --help` says]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Threads to compute with; they do not change the results [default: `RAYON_NUM_THREADS`, or one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    compute: ComputeChoice,
     /// Print a line of JSON for every step and epoch
     #[arg(long)]
     json: bool,
@@ -38,14 +37,14 @@ pub(crate) struct Resume {
 impl Resume {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
         let session = Session {
-            threads: threads(self.threads),
+            place: self.compute.place()?,
             json: self.json,
             stop: interrupt::stop_flag()?,
         };
         let folder = RunFolder::at(&self.run);
         let is_run = checkpoint::has_checkpoints(&self.run);
         let _lock = is_run.then(|| lock(&folder)).transpose()?;
-        let found = checkpoint::newest(&self.run, &Device::flex())?;
+        let found = checkpoint::newest(&self.run)?;
         report_damaged(&found.damaged);
         let mut snapshot = found.snapshot;
         let data = &snapshot.config.data;

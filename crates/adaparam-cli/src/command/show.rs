@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use adaparam_lm::{KEYS, LanguageModelConfig, open_model, preset, presets};
-use anyhow::Context;
-use burn::tensor::Device;
+use adaparam_lm::{KeyDoc, LanguageModelConfig, open_model, preset, presets};
 use clap::Args;
 
 use super::Verdict;
@@ -75,23 +73,29 @@ fn millions(count: usize) -> String {
 }
 
 fn keys() -> anyhow::Result<Verdict> {
-    let defaults = toml::Table::try_from(LanguageModelConfig::default())?;
-    for key in KEYS {
-        let (section, name) = key.path.split_once('.').context("a key has a section")?;
-        let default = defaults.get(section).and_then(|table| table.get(name));
+    let config = LanguageModelConfig::default().settled();
+    let defaults = toml::Value::try_from(&config)?;
+    let keys = config.keys();
+    for key in &keys {
+        let steps = key.path.split('.');
+        let default = steps.fold(Some(&defaults), |value, step| value?.get(step));
         let default = default.map_or_else(|| "none".to_owned(), ToString::to_string);
-        say!(
-            "{:<30} {}\n{:<30} default: {default}",
-            key.path,
-            key.meaning,
-            ""
-        );
+        print_key(key, &format!("default: {default}"));
+    }
+    say!("\nKeys of other kinds:");
+    let is_other = |key: &KeyDoc| !keys.iter().any(|known| known.path == key.path);
+    for key in KeyDoc::of_every_kind().iter().filter(|key| is_other(key)) {
+        print_key(key, &format!("of kind {}", key.kind.unwrap_or_default()));
     }
     Ok(Verdict::Done)
 }
 
+fn print_key(key: &KeyDoc, more: &str) {
+    say!("{:<30} {}\n{:<30} {more}", key.path, key.about, "");
+}
+
 fn trained(path: &Path) -> anyhow::Result<Verdict> {
-    let opened = open_model(path, &Device::flex())?;
+    let opened = open_model(path)?;
     report_damaged(&opened.damaged);
     let (snapshot, counters) = (&opened.snapshot, &opened.snapshot.counters);
     say!("# {}", opened.path.display());
@@ -116,8 +120,7 @@ fn trained(path: &Path) -> anyhow::Result<Verdict> {
 /// Layers and parameters, as comments of a TOML file.
 fn print_sizes(config: &LanguageModelConfig, vocabulary: Option<usize>) {
     let model = &config.model;
-    for l in 0..model.layers {
-        let (d_input, d_hidden) = model.layer_sizes(l);
+    for (l, (d_input, d_hidden)) in model.sizes().layers().enumerate() {
         say!("# layer {}: {d_input} -> {d_hidden}", l + 1);
     }
     match vocabulary {

@@ -10,6 +10,7 @@ use adaparam_report::{Cell, Column, Row, Table, number};
 use clap::{ArgGroup, Args, Subcommand};
 
 use super::Verdict;
+use crate::compute_choice::ComputeChoice;
 use crate::data_folder::data_folder;
 use crate::experiment_choice::{ExperimentChoice, ScaleChoice, budget};
 use crate::interrupt;
@@ -89,9 +90,8 @@ struct Run {
     /// Runs at a time [default: one per core at small and quick scale, otherwise one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Threads of each run [default: all cores, shared by the jobs]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    compute: ComputeChoice,
     /// Stop within this time, with everything saved: 2h, 90m, 1h30m
     #[arg(long, value_name = "TIME", value_parser = budget)]
     budget: Option<Duration>,
@@ -151,7 +151,7 @@ impl Run {
     fn run(self) -> anyhow::Result<Verdict> {
         let sweeping = Sweeping {
             jobs: self.jobs.map(usize::from).or(self.index.map(|_| 1)),
-            threads: self.threads.map(usize::from),
+            compute: self.compute,
             deadline: self.budget.map(deadline),
             data: self.data,
             stop: interrupt::stop_flag()?,

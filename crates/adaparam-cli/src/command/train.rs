@@ -8,15 +8,15 @@ use adaparam_lm::{
 use adaparam_runs::record::RECORD;
 use adaparam_runs::run_folder::{Purpose, RunFolder};
 use anyhow::bail;
-use burn::tensor::Device;
 use clap::Args;
 
 use super::Verdict;
+use crate::compute_choice::ComputeChoice;
 use crate::data_folder::data_folder;
 use crate::memory::refuse_what_cannot_fit;
 use crate::model_choice::{assignment, configuration, with_changes};
 use crate::say::remark;
-use crate::training::{Session, lock, threads};
+use crate::training::{Session, lock};
 use crate::{interrupt, provenance};
 
 /// Train a language model
@@ -55,9 +55,8 @@ pub(crate) struct Train {
     /// Folder for the run [default: runs/<MODEL>-seed-<N>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Threads to compute with; they do not change the results [default: `RAYON_NUM_THREADS`, or one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    compute: ComputeChoice,
     /// Print a line of JSON for every step and epoch
     #[arg(long)]
     json: bool,
@@ -77,11 +76,11 @@ impl Train {
         // Another process may have begun one while this one read the text.
         refuse_a_second_run(folder.path())?;
         let session = Session {
-            threads: threads(self.threads),
+            place: self.compute.place()?,
             json: self.json,
             stop: interrupt::stop_flag()?,
         };
-        let mut record = provenance::record("cpu", session.threads);
+        let mut record = provenance::record(self.compute.device.name(), session.place.threads);
         record.seeds = vec![config.train.seed];
         let sum = corpus.checksum().to_string();
         record.data.insert("text".to_owned(), sum.clone());
@@ -95,8 +94,7 @@ impl Train {
                 corpus.vocabulary.len()
             );
         }
-        let device = Device::flex();
-        let mut snapshot = Snapshot::new(config, corpus.vocabulary.clone(), sum, &device);
+        let mut snapshot = Snapshot::new(config, corpus.vocabulary.clone(), sum);
         session.run(&mut snapshot, &corpus, &folder)
     }
 

@@ -1,25 +1,199 @@
-//! What a window of text costs a model, and how that cost changes with its parameters.
+//! What a window of text costs a model, and how that cost changes with its weights.
 //!
-//! [`Learner`] reads windows forward and backward for training, [`Reader`] forward only. Both run on the CPU kernels,
-//! which do in a few passes over memory what tensor operations do in hundreds; the Burn modules own the parameters and
-//! lend them as slices. The one kind of layer that the kernels do not know, input adaptation of its own for each gate,
-//! goes through [`LanguageModel::losses`] and autodiff, which is also what the kernels are tested against.
+//! A [`Learner`] reads windows forward and backward, a [`Reader`] forward only. Each has two implementations: on the CPU's
+//! kernels, which do in a few passes over memory what tensor operations do in hundreds, and through Burn's tensor
+//! operations on any device, which is also what the kernels are tested against. The weights are plain numbers that
+//! belong to neither.
 
-mod adaptive;
-mod learner;
-mod lstm;
+mod kernels;
 mod phases;
-mod readable;
-mod reader;
-mod stack;
-mod weights;
+mod tensors;
 
-pub use learner::Learner;
-pub(crate) use phases::{PHASES, Phase, Phases};
-pub(crate) use reader::Reader;
+use adaparam_data::text::Window;
+use adaparam_kernels::Engine;
+use adaparam_kernels::simd::Path as Instructions;
+use adaparam_runs::RunError;
+use burn::tensor::Device;
+pub use phases::{PHASES, Phase, Phases};
+
+use crate::LmError;
+use crate::config::ModelSpec;
+use crate::masks::WindowMasks;
+use crate::model::LanguageModel;
+use crate::weights::Weights;
 
 #[cfg(test)]
 mod tests;
 
-#[cfg(doc)]
-use super::LanguageModel;
+/// What a model carries from window to window: numbers for each slot of its layers, `[B, width]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Carried {
+    /// Rows.
+    pub batch: usize,
+    /// The name and the numbers of each slot.
+    pub parts: Vec<(String, Vec<f32>)>,
+}
+
+/// Computes the losses of windows and their gradients, in buffers that are made once.
+pub trait Learner: Send {
+    /// Reads a window from `state` on, or from zeros, forward and backward. The objective is the mean of the losses;
+    /// gradients do not reach into the windows before. Gives the state to go on from.
+    fn learn(
+        &mut self,
+        engine: &Engine,
+        weights: &Weights,
+        window: &Window<'_>,
+        state: Option<Carried>,
+        masks: Option<&WindowMasks>,
+    ) -> Carried;
+
+    /// What each target of the last window costs: `−ln p(target)`.
+    fn losses(&self) -> &[f32];
+
+    /// The gradients of every parameter, in the order of the weights.
+    fn gradients(&self) -> Vec<&[f32]>;
+
+    /// Where the time of the last window went.
+    fn phases(&mut self) -> &mut Phases;
+}
+
+/// A model in the midst of a text of some columns. Nothing is kept of what was read but the state.
+pub trait Reader: Send {
+    /// Reads a window; what each of its targets costs.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the window has another number of columns.
+    fn losses(&mut self, window: &Window<'_>) -> &[f32];
+
+    /// Reads one word of each column; the scores of every word as the next one, `[B, V]`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are more or fewer words than columns.
+    fn scores(&mut self, words: &[u32]) -> &[f32];
+}
+
+/// What computes: the threads and instructions of this processor, and a device for tensors.
+pub struct Machine {
+    /// Threads and instruction set of the kernels.
+    pub engine: Engine,
+    /// Where tensors are.
+    pub device: Device,
+    /// What is preferred.
+    pub means: Means,
+}
+
+/// What computes windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Means {
+    /// The CPU kernels, where they know the layers and the head, and tensors elsewhere.
+    Kernels,
+    /// Burn's tensor operations and autodiff.
+    #[serde(rename = "readable")]
+    Tensors,
+}
+
+impl Machine {
+    /// This processor, with so many threads of its best instructions.
+    pub fn cpu(threads: usize) -> Self {
+        Self {
+            engine: Engine::new(threads),
+            device: Device::flex(),
+            means: Means::Kernels,
+        }
+    }
+
+    /// What computes models of `spec` here: the kernels' instruction set, or `tensors`. Results are the same bits where
+    /// this is the same.
+    pub fn computes_with(&self, spec: &ModelSpec) -> &'static str {
+        match self.kernels(spec, 1) {
+            Some(_) => self.engine.path().name(),
+            None => "tensors",
+        }
+    }
+
+    /// A learner for models of `spec`.
+    pub fn learner(&self, spec: &ModelSpec, vocabulary: usize) -> Box<dyn Learner> {
+        match self.kernels(spec, vocabulary) {
+            Some(kernels) => Box::new(kernels::KernelLearner::new(kernels)),
+            None => Box::new(tensors::TensorLearner::new(spec, vocabulary, &self.device)),
+        }
+    }
+
+    /// A reader before the first word of `batch` columns.
+    pub fn reader<'a>(
+        &'a self,
+        spec: &ModelSpec,
+        weights: &'a Weights,
+        batch: usize,
+    ) -> Box<dyn Reader + 'a> {
+        let vocabulary = weights.iter().next().map_or(0, |words| words.shape[0]);
+        match self.kernels(spec, vocabulary) {
+            Some(kernels) => Box::new(kernels::KernelReader::new(
+                kernels,
+                &self.engine,
+                weights,
+                batch,
+            )),
+            None => Box::new(tensors::TensorReader::new(
+                spec,
+                weights,
+                batch,
+                &self.device,
+            )),
+        }
+    }
+
+    /// What kernels need to know of a model, if they know its layers and its head.
+    fn kernels(&self, spec: &ModelSpec, vocabulary: usize) -> Option<kernels::Plan> {
+        let is_cpu = self.device == Device::flex();
+        (self.means == Means::Kernels && is_cpu)
+            .then(|| kernels::Plan::of(&LanguageModel::new(spec, vocabulary, &self.device)))
+            .flatten()
+    }
+}
+
+/// Where and with what to compute, as a person says it.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Threads of the kernels and of tensor operations.
+    pub threads: usize,
+    /// The kernels' instruction set; the best that the processor has, if none is named.
+    pub instructions: Option<Instructions>,
+    /// Where tensors are.
+    pub device: Device,
+    /// What is preferred.
+    pub means: Means,
+}
+
+impl Place {
+    /// This processor with so many threads.
+    pub fn cpu(threads: usize) -> Self {
+        Self {
+            threads,
+            instructions: None,
+            device: Device::flex(),
+            means: Means::Kernels,
+        }
+    }
+
+    /// Runs `work` on this machine, where tensor operations see a pool of as many threads.
+    ///
+    /// # Errors
+    ///
+    /// If there cannot be so many threads.
+    pub fn run<R: Send>(&self, work: impl FnOnce(&Machine) -> R + Send) -> Result<R, LmError> {
+        let threads = self.threads;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|error| RunError::value("threads", threads, error.to_string()))?;
+        let instructions = self.instructions.unwrap_or_else(Instructions::best);
+        let machine = Machine {
+            engine: Engine::with_path(threads, instructions),
+            device: self.device.clone(),
+            means: self.means,
+        };
+        Ok(pool.install(|| work(&machine)))
+    }
+}

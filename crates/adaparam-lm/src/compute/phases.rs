@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// A part of a training step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub enum Phase {
     /// Rows of the embedding.
     Embedding,
     /// Weights into the order in which products read them.
@@ -26,7 +26,7 @@ pub(crate) enum Phase {
 }
 
 /// Every phase, in the order of a step.
-pub(crate) const PHASES: [Phase; 9] = [
+pub const PHASES: [Phase; 9] = [
     Phase::Embedding,
     Phase::Packing,
     Phase::Forward,
@@ -40,7 +40,7 @@ pub(crate) const PHASES: [Phase; 9] = [
 
 impl Phase {
     /// Its name.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Embedding => "embedding",
             Self::Packing => "packing",
@@ -57,14 +57,14 @@ impl Phase {
 
 /// The time of each phase of one step.
 #[derive(Debug, Clone)]
-pub(crate) struct Phases {
+pub struct Phases {
     times: [Duration; PHASES.len()],
     last: Instant,
 }
 
 impl Phases {
     /// A clock that starts now.
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         Self {
             times: [Duration::ZERO; PHASES.len()],
             last: Instant::now(),
@@ -72,14 +72,14 @@ impl Phases {
     }
 
     /// Counts the time since the last call for `phase`.
-    pub(crate) fn done(&mut self, phase: Phase) {
+    pub fn done(&mut self, phase: Phase) {
         let now = Instant::now();
         self.times[phase as usize] += now - self.last;
         self.last = now;
     }
 
     /// The time of a phase.
-    pub(crate) fn of(&self, phase: Phase) -> Duration {
+    pub fn of(&self, phase: Phase) -> Duration {
         self.times[phase as usize]
     }
 }

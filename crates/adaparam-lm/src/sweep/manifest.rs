@@ -7,26 +7,28 @@ use adaparam_runs::RunError;
 use serde::{Deserialize, Serialize};
 
 use crate::LanguageModelConfig;
+use crate::config::Version1;
 
-const FORMAT: u32 = 1;
+/// The format that is written; the one before it, 1, is read too.
+const FORMAT: u64 = 2;
 
 /// A list of runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Manifest {
-    format: u32,
+pub struct Manifest<C = LanguageModelConfig> {
+    format: u64,
     /// What the runs are for: a name that means something to whoever planned them.
     pub experiment: String,
     /// How large they are, by a name of the same kind.
     pub scale: String,
     /// The runs, in the order in which they are started.
-    pub runs: Vec<RunSpec>,
+    pub runs: Vec<RunSpec<C>>,
 }
 
 /// One run: everything that decides its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RunSpec {
+pub struct RunSpec<C = LanguageModelConfig> {
     /// Its name, and that of its folder.
     pub id: String,
     /// The row of the experiment's table that it belongs to.
@@ -41,7 +43,7 @@ pub struct RunSpec {
     /// The SHA-256 of configuration and seed.
     pub hash: String,
     /// The configuration.
-    pub config: LanguageModelConfig,
+    pub config: C,
 }
 
 impl RunSpec {
@@ -66,8 +68,41 @@ impl RunSpec {
 }
 
 fn hash(config: &LanguageModelConfig) -> String {
-    let content = serde_json::to_vec(&(config, config.train.seed)).expect("a JSON form");
+    sum(config, config.train.seed)
+}
+
+fn sum(config: &impl Serialize, seed: u64) -> String {
+    let content = serde_json::to_vec(&(config, seed)).expect("a JSON form");
     Checksum::of(content).to_string()
+}
+
+impl RunSpec<Version1> {
+    /// The same run as it is written now. Its sum stays the one that its outcome names.
+    fn upgraded(self) -> Result<RunSpec, String> {
+        if self.hash != sum(&self.config, self.config.train.seed) {
+            return Err(changed(&self.id));
+        }
+        Ok(RunSpec {
+            config: self.config.upgraded().map_err(|error| error.to_string())?,
+            id: self.id,
+            row: self.row,
+            label: self.label,
+            seed: self.seed,
+            draw: self.draw,
+            hash: self.hash,
+        })
+    }
+}
+
+fn changed(id: &str) -> String {
+    format!(
+        "{id}: configuration or seed have been changed since they were planned: plan a new sweep"
+    )
+}
+
+#[derive(Deserialize)]
+struct Format {
+    format: u64,
 }
 
 impl Manifest {
@@ -91,8 +126,28 @@ impl Manifest {
             place: name.to_owned(),
             message,
         };
-        let manifest: Self =
-            serde_json::from_str(text).map_err(|error| fault(error.to_string()))?;
+        let wrong = |error: serde_json::Error| fault(error.to_string());
+        let format = serde_json::from_str::<Format>(text).map_err(wrong)?.format;
+        let manifest = match format {
+            1 => {
+                let old: Manifest<Version1> = serde_json::from_str(text).map_err(wrong)?;
+                let runs: Result<_, String> = old.runs.into_iter().map(RunSpec::upgraded).collect();
+                Self::new(old.experiment, old.scale, runs.map_err(fault)?)
+            }
+            FORMAT => {
+                let manifest: Self = serde_json::from_str(text).map_err(wrong)?;
+                let mut runs = manifest.runs.iter();
+                if let Some(run) = runs.find(|run| run.hash != hash(&run.config)) {
+                    return Err(fault(changed(&run.id)));
+                }
+                manifest
+            }
+            other => {
+                return Err(fault(format!(
+                    "format = {other}: this program reads formats 1 and {FORMAT}"
+                )));
+            }
+        };
         manifest.check().map_err(fault)?;
         Ok(manifest)
     }
@@ -105,12 +160,6 @@ impl Manifest {
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.format != FORMAT {
-            return Err(format!(
-                "format = {}: this program reads format {FORMAT}",
-                self.format
-            ));
-        }
         if self.runs.is_empty() {
             return Err("runs = []: there must be at least one".to_owned());
         }
@@ -124,10 +173,8 @@ impl Manifest {
             if !ids.insert(id) {
                 return Err(format!("id = {id:?}: stands here twice"));
             }
-            if run.seed != run.config.train.seed || run.hash != hash(&run.config) {
-                return Err(format!(
-                    "{id}: configuration or seed have been changed since they were planned: plan a new sweep"
-                ));
+            if run.seed != run.config.train.seed {
+                return Err(changed(id));
             }
             run.config
                 .check()
@@ -138,9 +185,6 @@ impl Manifest {
 
     /// The first thing in which `other` is another plan; nothing if they are the same.
     pub fn difference(&self, other: &Self) -> Option<String> {
-        if self == other {
-            return None;
-        }
         let name = |manifest: &Self| {
             format!(
                 "{} at scale {} with {} runs",
@@ -153,7 +197,12 @@ impl Manifest {
             return Some(format!("it is {}, not {}", name(self), name(other)));
         }
         let pairs = self.runs.iter().zip(&other.runs);
-        let (here, there) = pairs.into_iter().find(|(here, there)| here != there)?;
+        // Sums differ where the two were written in different formats.
+        let same = |here: &RunSpec, there: &RunSpec| {
+            (&here.id, &here.row, here.draw, &here.config)
+                == (&there.id, &there.row, there.draw, &there.config)
+        };
+        let (here, there) = pairs.into_iter().find(|(here, there)| !same(here, there))?;
         if here.id != there.id {
             return Some(format!("it has the run {}, not {}", here.id, there.id));
         }
@@ -164,18 +213,24 @@ impl Manifest {
 /// The first key of the configuration whose values differ.
 fn changed_key(here: &RunSpec, there: &RunSpec) -> String {
     let table = |run: &RunSpec| toml::Table::try_from(&run.config).unwrap_or_default();
-    let (here, there) = (table(here), table(there));
-    for (section, keys) in &here {
-        let other = there.get(section);
-        for (key, value) in keys.as_table().into_iter().flatten() {
-            let other = other.and_then(|keys| keys.get(key));
-            if other != Some(value) {
+    let changed = first_difference("", &table(here), &table(there));
+    changed.unwrap_or_else(|| "another configuration".to_owned())
+}
+
+fn first_difference(section: &str, here: &toml::Table, there: &toml::Table) -> Option<String> {
+    here.iter().find_map(|(key, value)| {
+        let other = there.get(key);
+        match (value.as_table(), other.and_then(toml::Value::as_table)) {
+            (Some(value), Some(other)) => {
+                first_difference(&format!("{section}{key}."), value, other)
+            }
+            _ if other == Some(value) => None,
+            _ => {
                 let other = other.map_or_else(|| "nothing".to_owned(), ToString::to_string);
-                return format!("{section}.{key} is {value} there, not {other}");
+                Some(format!("{section}{key} is {value} there, not {other}"))
             }
         }
-    }
-    "another configuration".to_owned()
+    })
 }
 
 #[cfg(test)]
@@ -187,7 +242,8 @@ mod tests {
     fn run(id: &str, seed: u64, drop: f64) -> RunSpec {
         let mut config = LanguageModelConfig::default();
         config.train.seed = seed;
-        config.train.drop_word = drop;
+        config.train.dropout.word = drop;
+        let config = config.settled();
         RunSpec::new(id, "row", "Label", None, config)
     }
 
@@ -236,7 +292,7 @@ mod tests {
         assert_eq!(one.difference(&one.clone()), None);
         assert!(difference(vec![run("a", 1, 0.1)]).contains("2 runs"));
         let told = difference(vec![run("a", 1, 0.1), run("b", 1, 0.2)]);
-        assert_eq!(told, "b: train.drop_word is 0.1 there, not 0.2");
+        assert_eq!(told, "b: train.dropout.word is 0.1 there, not 0.2");
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use adaparam_runs::RunError;
 
 use super::training::train_in;
 use crate::LmError;
-use crate::{LanguageModelConfig, TrainEvent};
+use crate::{LanguageModelConfig, Observers, Place, TrainEvent, Watch};
 
 /// Steps that are timed, after one that warms up.
 const STEPS: usize = 3;
@@ -18,7 +18,7 @@ const STEPS: usize = 3;
 pub fn words_per_second(
     config: &LanguageModelConfig,
     corpus: &Corpus,
-    threads: usize,
+    place: &Place,
     stop: &AtomicBool,
 ) -> Result<Option<f64>, LmError> {
     let folder = tempfile::tempdir().map_err(RunError::file(
@@ -28,8 +28,8 @@ pub fn words_per_second(
     let enough = AtomicBool::new(false);
     let mut last = None;
     let mut speeds = Vec::new();
-    let mut watch = |event: TrainEvent| {
-        if let TrainEvent::Step { words, .. } = event {
+    let mut watch = Watch(|event: &TrainEvent| {
+        if let TrainEvent::Step { words, .. } = *event {
             let now = Instant::now();
             if let Some(before) = last.replace(now) {
                 let seconds: f64 = now.duration_since(before).as_secs_f64();
@@ -38,8 +38,16 @@ pub fn words_per_second(
             let is_enough = speeds.len() >= STEPS || stop.load(Ordering::Relaxed);
             enough.store(is_enough, Ordering::Relaxed);
         }
-    };
-    match train_in(folder.path(), config, corpus, threads, &enough, &mut watch) {
+    });
+    let mut observers = Observers::none().with(&mut watch);
+    match train_in(
+        folder.path(),
+        config,
+        corpus,
+        place,
+        &enough,
+        &mut observers,
+    ) {
         // For the run itself to find out, and to record.
         Ok(_) | Err(LmError::NonFinite { .. }) => {}
         Err(error) => return Err(error),

@@ -21,6 +21,6 @@ pub use folder::Sweep;
 pub use manifest::{Manifest, RunSpec};
 pub use measure::words_per_second;
 pub use outcome::{Ending, RunOutcome};
-pub use pool::{Means, SweepEvent, run_many};
+pub use pool::{Resources, SweepEvent, run_many};
 pub use progress::{EpochScore, Progress, RunState, tally};
 pub use run::{Corpora, RunReport};

@@ -11,18 +11,18 @@ use adaparam_runs::record::RunRecord;
 use super::folder::Sweep;
 use super::manifest::RunSpec;
 use super::run::{Corpora, RunReport, run_one};
-use crate::TrainEvent;
+use crate::{Place, TrainEvent};
 
 /// How often the clock and the user are asked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What runs may use.
 #[derive(Debug, Clone)]
-pub struct Means {
+pub struct Resources {
     /// Runs at a time.
     pub jobs: usize,
-    /// Threads of each.
-    pub threads: usize,
+    /// Where each is computed.
+    pub place: Place,
     /// When all must have stopped.
     pub deadline: Option<Instant>,
     /// How the runs come about, for their records.
@@ -33,12 +33,12 @@ pub struct Means {
 #[derive(Debug)]
 pub enum SweepEvent<'a> {
     /// Something in a run's training.
-    Training(&'a RunSpec, TrainEvent),
+    Training(&'a RunSpec, &'a TrainEvent),
     /// A run is left.
     Left(&'a RunSpec, &'a RunReport),
 }
 
-/// Runs `runs` in their order, `means.jobs` at a time, and reports on each; nothing for those that were not begun
+/// Runs `runs` in their order, `resources.jobs` at a time, and reports on each; nothing for those that were not begun
 /// before the deadline or before `stop` was set.
 ///
 /// A run that diverges or fails has an outcome like any other and does not disturb the rest.
@@ -50,11 +50,11 @@ pub fn run_many(
     sweep: &Sweep,
     runs: &[&RunSpec],
     corpora: &Corpora,
-    means: &Means,
+    resources: &Resources,
     stop: &AtomicBool,
     watch: &(dyn Fn(SweepEvent<'_>) + Sync),
 ) -> Result<Vec<Option<RunReport>>, RunError> {
-    let is_time = || means.deadline.is_some_and(|end| Instant::now() >= end);
+    let is_time = || resources.deadline.is_some_and(|end| Instant::now() >= end);
     let must_stop = || stop.load(Ordering::Relaxed) || is_time();
     let halt = AtomicBool::new(must_stop());
     let run = |spec: &&RunSpec| {
@@ -63,8 +63,8 @@ pub fn run_many(
             sweep,
             spec,
             corpus,
-            means.threads,
-            &means.record,
+            &resources.place,
+            &resources.record,
             &halt,
             &mut |event| watch(SweepEvent::Training(spec, event)),
         )?;
@@ -72,7 +72,7 @@ pub fn run_many(
         Ok(report)
     };
     std::thread::scope(|scope| {
-        let queue = scope.spawn(|| run_all(runs, means.jobs, &halt, run));
+        let queue = scope.spawn(|| run_all(runs, resources.jobs, &halt, run));
         while !queue.is_finished() {
             if must_stop() {
                 halt.store(true, Ordering::Relaxed);

@@ -11,7 +11,7 @@ use super::folder::Sweep;
 use super::manifest::RunSpec;
 use super::outcome::{Ending, RunOutcome};
 use crate::checkpoint;
-use crate::train::LOG;
+use crate::log::LOG;
 
 /// Where a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -18,7 +18,7 @@ use super::outcome::{Ending, RunOutcome, keep_seconds, seconds_so_far};
 use super::training::train_in;
 use super::unigram::unigram_perplexity;
 use crate::LmError;
-use crate::{DataSpec, Outcome, TrainEvent, checkpoint};
+use crate::{DataSpec, Observers, Outcome, Place, TrainEvent, Watch, checkpoint};
 
 /// The texts of a sweep, each read once.
 #[derive(Debug, Clone, Default)]
@@ -75,10 +75,10 @@ pub(super) fn run_one(
     sweep: &Sweep,
     spec: &RunSpec,
     corpus: &Corpus,
-    threads: usize,
+    place: &Place,
     record: &RunRecord,
     stop: &AtomicBool,
-    watch: &mut (dyn FnMut(TrainEvent) + Send),
+    watch: &mut (dyn FnMut(&TrainEvent) + Send),
 ) -> Result<RunReport, RunError> {
     let run = sweep.run_folder(spec);
     let ended = |outcome: RunOutcome| outcome.is_final().then_some(outcome);
@@ -100,21 +100,21 @@ pub(super) fn run_one(
 
     let (started, before) = (Instant::now(), seconds_so_far(&run));
     let seconds = || before + started.elapsed().as_secs_f64();
-    let mut watch_and_keep_time = |event: TrainEvent| {
+    let mut watch_and_keep_time = Watch(|event: &TrainEvent| {
         if matches!(event, TrainEvent::Saved { .. }) {
             // A sitting whose time is lost is no reason to stop it.
             let _ = keep_seconds(&run, seconds());
         }
         watch(event);
-    };
+    });
     let trained = catch_unwind(AssertUnwindSafe(|| {
         train_in(
             &run,
             &spec.config,
             corpus,
-            threads,
+            place,
             stop,
-            &mut watch_and_keep_time,
+            &mut Observers::none().with(&mut watch_and_keep_time),
         )
     }));
     let ending = match trained {

@@ -34,16 +34,16 @@ pub(super) fn with_parameters(
 
 #[cfg(test)]
 mod tests {
-    use adaparam_lm::LayerKind;
+    use adaparam_lm::CellChoice;
 
     use super::*;
 
     #[test]
     fn the_size_of_a_model_is_found_again_from_its_parameters() {
-        for kind in [LayerKind::Lstm, LayerKind::AdaptiveLstm] {
+        for kind in ["lstm", "adaptive-lstm"] {
             for hidden in [1, 2, 3, 64, 240, 1150] {
                 let model = ModelSpec {
-                    kind,
+                    cell: CellChoice::named(kind),
                     hidden,
                     ..ModelSpec::default()
                 };

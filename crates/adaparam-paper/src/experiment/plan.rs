@@ -110,7 +110,7 @@ fn with_changes(
     mut config: LanguageModelConfig,
     changes: &[(String, String)],
     section: &str,
-) -> Result<LanguageModelConfig, RunError> {
+) -> Result<LanguageModelConfig, LmError> {
     for (key, value) in changes.iter().filter(|(key, _)| key.starts_with(section)) {
         config = config.with(key, value)?;
     }

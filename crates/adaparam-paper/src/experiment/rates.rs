@@ -12,40 +12,37 @@ const LARGEST: f64 = 0.95;
 /// A pure function of seed and draw: the same draw moves the rates of both models in the same way.
 pub(super) fn drawn(train: &TrainSpec, seed: u64, draw: u64) -> TrainSpec {
     let mut stream = Draws::new(seed).stream(Purpose::Robustness, &[draw]);
-    let mut moved = |rate: f64| {
+    let moved = |rate: f64| {
         let moved = rate + REACH * (2.0 * stream.uniform() - 1.0);
         // Few enough decimals that a file gives back the same number.
         (moved.clamp(0.0, LARGEST) * 1e6).round() / 1e6
     };
     TrainSpec {
-        drop_word: moved(train.drop_word),
-        drop_embedding: moved(train.drop_embedding),
-        drop_latent: moved(train.drop_latent),
-        drop_hidden: moved(train.drop_hidden),
-        drop_output: moved(train.drop_output),
+        dropout: train.dropout.map(moved),
         ..train.clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use adaparam_lm::DropoutSpec;
+
     use super::*;
 
     fn rates(train: &TrainSpec) -> [f64; 5] {
         [
-            train.drop_word,
-            train.drop_embedding,
-            train.drop_latent,
-            train.drop_hidden,
-            train.drop_output,
+            train.dropout.word,
+            train.dropout.embedding,
+            train.dropout.of_site("latent"),
+            train.dropout.of_site("hidden"),
+            train.dropout.output,
         ]
     }
 
     #[test]
     fn rates_stay_near_and_are_rates() {
         let centre = TrainSpec {
-            drop_word: 0.02,
-            drop_output: 0.93,
+            dropout: DropoutSpec::new(0.02, 0.6, &[("latent", 0.1), ("hidden", 0.25)], 0.93),
             ..TrainSpec::default()
         };
         let mut sums = [0.0; 5];
@@ -59,7 +56,7 @@ mod tests {
         }
         // Three standard errors of the mean of 500 draws from an interval of 0.2.
         let mean = sums[1] / 500.0;
-        assert!((mean - centre.drop_embedding).abs() < 0.008, "{mean}");
+        assert!((mean - centre.dropout.embedding).abs() < 0.008, "{mean}");
     }
 
     #[test]

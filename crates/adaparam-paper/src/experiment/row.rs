@@ -1,5 +1,7 @@
-use adaparam::recurrent::{LstmAdaptation, PolicyModel, Summary};
-use adaparam_lm::{LayerKind, ModelSpec};
+use adaparam::recurrent::{
+    AdaptiveLstmSettings, LstmAdaptation, LstmSettings, PolicyModel, Summary,
+};
+use adaparam_lm::{CellChoice, ModelSpec};
 
 use super::Experiment;
 use crate::result::Scale;
@@ -58,14 +60,16 @@ impl Variant {
     pub(super) fn applied(self, model: &ModelSpec) -> ModelSpec {
         match self {
             Self::Lstm => ModelSpec {
-                kind: LayerKind::Lstm,
+                cell: CellChoice::of(&LstmSettings::default()),
                 ..model.clone()
             },
             Self::Adaptive(policy, summary, adaptation) => ModelSpec {
-                kind: LayerKind::AdaptiveLstm,
-                policy,
-                summary,
-                adaptation,
+                cell: CellChoice::of(&AdaptiveLstmSettings {
+                    policy,
+                    summary,
+                    adaptation,
+                    ..model.cell.get().unwrap_or_default()
+                }),
                 ..model.clone()
             },
         }

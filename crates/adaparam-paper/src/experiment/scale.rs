@@ -1,7 +1,9 @@
 //! The sizes of the paper's own model below full scale.
 
-use adaparam_lm::{DataSpec, ModelSpec};
-use adaparam_lm::{LanguageModelConfig, TextSource, TrainSpec};
+use adaparam::recurrent::AdaptiveLstmSettings;
+use adaparam_lm::{
+    CellChoice, DataSpec, DropoutSpec, LanguageModelConfig, ModelSpec, TextSource, TrainSpec,
+};
 
 use super::Experiment;
 use super::row::Variant;
@@ -82,7 +84,10 @@ impl Experiment {
         ModelSpec {
             embedding,
             hidden,
-            latent,
+            cell: CellChoice::of(&AdaptiveLstmSettings {
+                latent,
+                ..AdaptiveLstmSettings::default()
+            }),
             ..ModelSpec::default()
         }
     }
@@ -93,20 +98,12 @@ fn training(scale: Scale) -> TrainSpec {
     match scale {
         Scale::Full => TrainSpec::default(),
         Scale::Medium => TrainSpec {
-            drop_word: 0.1,
-            drop_embedding: 0.4,
-            drop_latent: 0.1,
-            drop_hidden: 0.2,
-            drop_output: 0.4,
+            dropout: DropoutSpec::new(0.1, 0.4, &[("latent", 0.1), ("hidden", 0.2)], 0.4),
             ..TrainSpec::default()
         },
         Scale::Small | Scale::Quick => TrainSpec {
             window: 35,
-            drop_word: 0.05,
-            drop_embedding: 0.2,
-            drop_latent: 0.05,
-            drop_hidden: 0.1,
-            drop_output: 0.2,
+            dropout: DropoutSpec::new(0.05, 0.2, &[("latent", 0.05), ("hidden", 0.1)], 0.2),
             ..TrainSpec::default()
         },
     }
@@ -124,17 +121,17 @@ pub(super) fn training_of(variant: Variant, scale: Scale, reference: &TrainSpec)
         _ => 1.0,
     };
     let rate = |rate: f64| (rate * factor * 1e4).round() / 1e4;
+    let mut dropout = reference.dropout.map(rate);
+    if variant == Variant::Lstm {
+        dropout.sites.remove("latent");
+    }
     TrainSpec {
         clip: if variant == Variant::Lstm {
             5.0
         } else {
             reference.clip
         },
-        drop_word: rate(reference.drop_word),
-        drop_embedding: rate(reference.drop_embedding),
-        drop_latent: rate(reference.drop_latent),
-        drop_hidden: rate(reference.drop_hidden),
-        drop_output: rate(reference.drop_output),
+        dropout,
         ..reference.clone()
     }
 }

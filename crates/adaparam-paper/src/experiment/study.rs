@@ -162,6 +162,8 @@ impl Experiment {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use adaparam_lm::sweep::{Manifest, RunSpec};
 
     use super::*;
@@ -194,5 +196,22 @@ mod tests {
             of_no_size.ends_with("scale = huge: must be one of full, medium, small, quick"),
             "{of_no_size}"
         );
+    }
+
+    #[test]
+    fn sweeps_that_are_kept_as_results_are_still_read() {
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
+        for (folder, experiment, scale) in [
+            ("paper/ptb", Experiment::Ptb, Scale::Small),
+            ("paper/wikitext2", Experiment::WikiText2, Scale::Small),
+            ("paper/ablation", Experiment::Ablation, Scale::Small),
+            ("paper/robustness", Experiment::Robustness, Scale::Small),
+            ("ptb-17m", Experiment::Ptb, Scale::Full),
+        ] {
+            let study = Study::read(&Sweep::open(results.join(folder)).unwrap()).unwrap();
+            assert_eq!((study.experiment, study.scale), (experiment, scale));
+            let rows = study.summarise().rows;
+            assert!(rows.iter().any(|row| row.seeds > 0), "{folder}");
+        }
     }
 }

@@ -20,7 +20,7 @@ use super::slot::Slot;
 use super::stacked::in_layer;
 use super::state::State;
 use crate::semi_orthogonal::semi_orthogonal;
-use crate::settings::within;
+use crate::settings::{Kind, within};
 
 /// Configuration of an [`AdaptiveLstm`].
 #[derive(Config, Debug)]
@@ -420,10 +420,12 @@ crate::settings! {
     }
 }
 
-impl RecurrentKind for AdaptiveLstmSettings {
+impl Kind for AdaptiveLstmSettings {
     const KIND: &'static str = "adaptive-lstm";
     const ABOUT: &'static str = "the adaptive LSTM, the paper's model: eq. (6) to (9)";
+}
 
+impl RecurrentKind for AdaptiveLstmSettings {
     fn init(&self, sizes: StackSizes, device: &Device) -> Box<dyn Recurrent> {
         let config = AdaptiveLstmConfig::new(sizes.d_input, sizes.d_hidden, self.latent)
             .with_d_output(Some(sizes.d_output))

@@ -7,6 +7,7 @@ use super::kind::RecurrentKind;
 use super::lstm_cell::{LstmBiases, LstmCell, LstmCellConfig, RecurrentInitializer};
 use super::sizes::StackSizes;
 use super::stacked::Stacked;
+use crate::settings::Kind;
 
 /// Configuration of an [`Lstm`].
 #[derive(Config, Debug)]
@@ -73,10 +74,12 @@ crate::settings! {
     }
 }
 
-impl RecurrentKind for LstmSettings {
+impl Kind for LstmSettings {
     const KIND: &'static str = "lstm";
     const ABOUT: &'static str = "the LSTM, the paper's baseline: eq. (5)";
+}
 
+impl RecurrentKind for LstmSettings {
     fn init(&self, sizes: StackSizes, device: &Device) -> Box<dyn Recurrent> {
         let config = LstmConfig::new(sizes.d_input, sizes.d_hidden)
             .with_d_output(Some(sizes.d_output))

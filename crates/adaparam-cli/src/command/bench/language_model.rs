@@ -2,9 +2,7 @@
 
 use std::io::IsTerminal;
 
-use adaparam_lm::{
-    Activity, Engine, LayerKind, Means, Path, Preset, Speed, baseline, measure, on_threads, preset,
-};
+use adaparam_lm::{Activity, Means, Place, Preset, Speed, baseline, measure, preset};
 use adaparam_report::{Cell, Column, Row, Table};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget};
@@ -17,11 +15,9 @@ pub(super) struct LanguageModelBench<'a> {
     pub(super) activity: Activity,
     pub(super) preset: &'a str,
     pub(super) model: Option<&'a str>,
-    pub(super) threads: usize,
+    pub(super) place: Place,
     pub(super) repetitions: Option<u32>,
     pub(super) changes: &'a [(String, String)],
-    pub(super) instructions: Option<&'a str>,
-    pub(super) means: Means,
 }
 
 /// What is printed as JSON.
@@ -45,24 +41,21 @@ impl LanguageModelBench<'_> {
             .map_or(self.default_repetitions(), |n| n as usize);
         let bar = ProgressBar::with_draw_target(Some(repetitions as u64), draw_target());
         let mut watch = |done| bar.set_position(done as u64);
-        let path = self.path()?;
-        let speed = on_threads(self.threads, |_| {
-            let engine = &Engine::with_path(self.threads, path);
-            let (activity, means) = (self.activity, self.means);
+        let speed = self.place.run(|machine| {
+            let activity = self.activity;
             measure(
                 &config,
                 vocabulary,
                 activity,
-                means,
                 repetitions,
-                engine,
+                machine,
                 &mut watch,
             )
         })??;
         bar.finish_and_clear();
-        let model = match config.model.kind {
-            LayerKind::AdaptiveLstm => "alstm",
-            LayerKind::Lstm => "lstm",
+        let model = match config.model.cell.settings().kind() {
+            "adaptive-lstm" => "alstm",
+            other => other,
         };
         if json {
             let record = Record {
@@ -87,7 +80,7 @@ impl LanguageModelBench<'_> {
                 self.preset
             );
         };
-        let is_adaptive = own.config.model.kind == LayerKind::AdaptiveLstm;
+        let is_adaptive = own.config.model.cell.settings().kind() == "adaptive-lstm";
         match self.model {
             None => Ok(own),
             Some("alstm") if is_adaptive => Ok(own),
@@ -102,15 +95,6 @@ impl LanguageModelBench<'_> {
                 )
             }),
             Some(other) => bail!("--model = {other}: must be alstm or lstm"),
-        }
-    }
-
-    fn path(&self) -> anyhow::Result<Path> {
-        match self.instructions {
-            None => Ok(Path::best()),
-            Some(name) => Path::named(name).with_context(|| {
-                format!("--instructions = {name}: this processor, or this build, has no instruction set of this name")
-            }),
         }
     }
 
@@ -145,7 +129,7 @@ fn print_speed(preset: &str, model: &str, speed: &Speed) {
         speed.instructions,
         match speed.means {
             Means::Kernels => "",
-            Means::Readable => ", by tensor operations",
+            Means::Tensors => ", by tensor operations",
         }
     );
     say!(

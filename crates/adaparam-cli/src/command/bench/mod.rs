@@ -3,14 +3,14 @@
 mod feed_forward;
 mod language_model;
 
-use adaparam_lm::{Activity, Means};
+use adaparam_lm::{Activity, Means, Place};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use super::Verdict;
+use crate::compute_choice::ComputeChoice;
 use crate::model_choice::assignment;
 use crate::say::say;
-use crate::training::threads;
 use language_model::LanguageModelBench;
 
 /// Measure speed on this machine
@@ -40,9 +40,8 @@ pub(crate) struct Bench {
     /// networks whose name holds this
     #[arg(long, value_name = "KIND")]
     model: Option<String>,
-    /// Threads to compute with; tail and mnist use one [default: `RAYON_NUM_THREADS`, or one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    compute: ComputeChoice,
     /// Repetitions, or steps of each network for tail and mnist [default: 15, words of generation 40 × 20, 3000 steps]
     #[arg(long, visible_alias = "steps", value_name = "N", value_parser = clap::value_parser!(u32).range(3..=1_000_000))]
     repetitions: Option<u32>,
@@ -52,9 +51,6 @@ pub(crate) struct Bench {
     /// Training steps by Burn's tensor operations and autodiff instead of the CPU kernels
     #[arg(long)]
     readable: bool,
-    /// Instruction set of the kernels: avx512, avx2, neon or portable [default: the best that the processor has]
-    #[arg(long, value_name = "NAME")]
-    instructions: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -97,15 +93,16 @@ impl Bench {
             activity,
             preset: &self.preset,
             model: self.model.as_deref(),
-            threads: threads(self.threads),
+            place: Place {
+                means: if self.readable {
+                    Means::Tensors
+                } else {
+                    Means::Kernels
+                },
+                ..self.compute.place()?
+            },
             repetitions: self.repetitions,
             changes: &self.changes,
-            instructions: self.instructions.as_deref(),
-            means: if self.readable {
-                Means::Readable
-            } else {
-                Means::Kernels
-            },
         };
         bench.run(self.json, self.what == What::Kernels)?;
         Ok(Verdict::Done)

@@ -47,7 +47,8 @@ fn forecast(
     corpora: &Corpora,
     sweeping: &Sweeping,
 ) -> anyhow::Result<String> {
-    let (jobs, threads) = (sweeping.jobs(before.scale), sweeping.threads(before.scale));
+    let (jobs, place) = (sweeping.jobs(before.scale), sweeping.place(before.scale)?);
+    let threads = place.threads;
     let mut rows = Vec::new();
     let (mut seconds, mut memory) = (0.0, 0);
     let is_left = |run: &&CollectedRun| left.iter().any(|spec| spec.id == run.spec.id);
@@ -57,7 +58,7 @@ fn forecast(
             continue;
         };
         let corpus = corpora.of(&run.config.data).expect("every text was read");
-        let speed = words_per_second(&run.config, corpus, threads, &sweeping.stop)?;
+        let speed = words_per_second(&run.config, corpus, &place, &sweeping.stop)?;
         if sweeping.stop.load(Ordering::Relaxed) || sweeping.is_out_of_time() {
             break;
         }

@@ -26,6 +26,7 @@ use serde::de::DeserializeOwned;
 
 use self::feed_forward::Session;
 use super::Verdict;
+use crate::compute_choice::ComputeChoice;
 use crate::data_folder::data_folder;
 use crate::device::DeviceKind;
 use crate::experiment_choice::{ScaleChoice, budget};
@@ -88,7 +89,7 @@ pub(crate) struct Reproduce {
     /// Runs at a time [default: one per core; one for language models of medium and full scale]
     #[arg(long, visible_alias = "threads", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Where tensors of tail and mnist are
+    /// Where to compute; language models are computed by the processor's own kernels where that is the processor
     #[arg(long, value_enum, default_value_t = DeviceKind::Cpu)]
     device: DeviceKind,
     /// Print the results as JSON instead of tables
@@ -234,7 +235,11 @@ impl Reproduce {
         };
         let sweeping = Sweeping {
             jobs: self.jobs.map(usize::from),
-            threads: None,
+            compute: ComputeChoice {
+                threads: None,
+                device: self.device,
+                instructions: None,
+            },
             deadline: session.deadline,
             data: self.data.clone(),
             stop: session.stop.clone(),

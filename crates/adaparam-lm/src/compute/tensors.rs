@@ -1,0 +1,133 @@
+//! Windows through Burn's tensor operations, on any device.
+
+use adaparam::recurrent::State;
+use adaparam_data::text::Window;
+use adaparam_kernels::Engine;
+use burn::tensor::{Device, Tensor, TensorData};
+
+use super::phases::{Phase, Phases};
+use super::{Carried, Learner, Reader};
+use crate::config::ModelSpec;
+use crate::masks::WindowMasks;
+use crate::model::{LanguageModel, numbers};
+use crate::weights::Weights;
+
+pub(super) struct TensorLearner {
+    model: LanguageModel,
+    device: Device,
+    losses: Vec<f32>,
+    gradients: Vec<Vec<f32>>,
+    phases: Phases,
+}
+
+impl TensorLearner {
+    pub(super) fn new(spec: &ModelSpec, vocabulary: usize, device: &Device) -> Self {
+        let device = device.clone().autodiff();
+        Self {
+            model: LanguageModel::new(spec, vocabulary, &device),
+            device,
+            losses: Vec::new(),
+            gradients: Vec::new(),
+            phases: Phases::start(),
+        }
+    }
+}
+
+impl Learner for TensorLearner {
+    fn learn(
+        &mut self,
+        _: &Engine,
+        weights: &Weights,
+        window: &Window<'_>,
+        state: Option<Carried>,
+        masks: Option<&WindowMasks>,
+    ) -> Carried {
+        self.phases = Phases::start();
+        self.model.set(weights);
+        let zeros = self.model.zero_state(window.batch);
+        let state = state.map_or_else(
+            || zeros.clone(),
+            |state| to_state(&zeros, state, &self.device),
+        );
+        let (losses, after) = self.model.losses(window, state, masks);
+        let gradients = losses.clone().mean().backward();
+        self.gradients = self.model.gradients(&gradients);
+        self.losses = numbers(losses);
+        self.phases.done(Phase::TensorOperations);
+        from_state(&after, window.batch)
+    }
+
+    fn losses(&self) -> &[f32] {
+        &self.losses
+    }
+
+    fn gradients(&self) -> Vec<&[f32]> {
+        self.gradients.iter().map(Vec::as_slice).collect()
+    }
+
+    fn phases(&mut self) -> &mut Phases {
+        &mut self.phases
+    }
+}
+
+pub(super) struct TensorReader {
+    model: LanguageModel,
+    batch: usize,
+    state: State,
+    losses: Vec<f32>,
+    scores: Vec<f32>,
+}
+
+impl TensorReader {
+    pub(super) fn new(spec: &ModelSpec, weights: &Weights, batch: usize, device: &Device) -> Self {
+        let vocabulary = weights.iter().next().map_or(0, |words| words.shape[0]);
+        let mut model = LanguageModel::new(spec, vocabulary, device);
+        model.set(weights);
+        Self {
+            state: model.zero_state(batch),
+            model,
+            batch,
+            losses: Vec::new(),
+            scores: Vec::new(),
+        }
+    }
+}
+
+impl Reader for TensorReader {
+    fn losses(&mut self, window: &Window<'_>) -> &[f32] {
+        assert_eq!(window.batch, self.batch, "columns of the window");
+        let (losses, after) = self.model.losses(window, self.state.clone(), None);
+        self.state = after;
+        self.losses = numbers(losses);
+        &self.losses
+    }
+
+    fn scores(&mut self, words: &[u32]) -> &[f32] {
+        assert_eq!(words.len(), self.batch, "a word for each column");
+        let (scores, after) = self
+            .model
+            .scores(words, [1, self.batch], self.state.clone());
+        self.state = after;
+        self.scores = numbers(scores);
+        &self.scores
+    }
+}
+
+/// Numbers as a state of the slots of `zeros`.
+fn to_state(zeros: &State, carried: Carried, device: &Device) -> State {
+    let parts = carried.parts.into_iter().map(|(_, values)| {
+        let shape = [carried.batch, values.len() / carried.batch];
+        Tensor::from_data(TensorData::new(values, shape), device)
+    });
+    zeros.with_parts(parts.collect())
+}
+
+fn from_state(state: &State, batch: usize) -> Carried {
+    let parts = state.iter();
+    Carried {
+        batch,
+        parts: parts
+            .map(|(name, tensor)| (name.to_owned(), numbers(tensor.clone())))
+            .collect(),
+    }
+}

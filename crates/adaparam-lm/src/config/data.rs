@@ -1,0 +1,86 @@
+use std::path::PathBuf;
+
+use adaparam::settings::{Settings, within};
+use adaparam_runs::RunError;
+use serde::{Deserialize, Serialize};
+
+use super::model::in_section;
+use crate::LmError;
+
+adaparam::settings! {
+    /// The text to learn from.
+    pub struct DataSpec {
+        /// moby-dick (embedded), ptb, wikitext-2, or files
+        pub set: TextSource = TextSource::Ptb;
+        /// training text, for files; words between white space
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub train: Option<PathBuf> = None;
+        /// validation text, for files; without it and data.test one file is cut in three
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub valid: Option<PathBuf> = None;
+        /// test text, for files
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub test: Option<PathBuf> = None;
+        /// share of a single file that is cut off to validate
+        pub valid_share: f64 = 0.05;
+        /// share of a single file that is cut off to test
+        pub test_share: f64 = 0.05;
+        /// words that occur less often in the training text become <unk>
+        pub min_count: usize = 1, within(1..=1_000_000);
+        /// train on so many words from the beginning of the training text, with the vocabulary of the whole; 0 for all
+        pub train_words: usize = 0;
+    }
+}
+
+/// Where the text comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TextSource {
+    /// Embedded *Moby-Dick*.
+    MobyDick,
+    /// Penn Treebank, from the data folder.
+    Ptb,
+    /// WikiText-2, from the data folder.
+    #[serde(rename = "wikitext-2")]
+    WikiText2,
+    /// Files of one's own.
+    Files,
+}
+
+impl DataSpec {
+    pub(super) fn check_all(&self) -> Result<(), LmError> {
+        self.check().map_err(in_section("data"))?;
+        let files = [
+            ("data.train", self.train.as_ref()),
+            ("data.valid", self.valid.as_ref()),
+            ("data.test", self.test.as_ref()),
+        ];
+        if self.set == TextSource::Files {
+            if self.train.is_none() {
+                let rule = "a training text must be named, as data.train or with --text";
+                return Err(RunError::value("data.set", "files", rule).into());
+            }
+            if self.valid.is_some() != self.test.is_some() {
+                let (given, missing) = match &self.valid {
+                    Some(_) => (&files[1], "data.test"),
+                    None => (&files[2], "data.valid"),
+                };
+                let rule =
+                    format!("{missing} must be named too, or neither, to cut one file in three");
+                return Err(RunError::value(given.0, shown(given.1), rule).into());
+            }
+            return Ok(());
+        }
+        match files.into_iter().find(|(_, path)| path.is_some()) {
+            Some((key, path)) => {
+                let rule = "is read only with data.set = \"files\"";
+                Err(RunError::value(key, shown(path), rule).into())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn shown(path: Option<&PathBuf>) -> String {
+    path.map_or_else(String::new, |path| path.display().to_string())
+}

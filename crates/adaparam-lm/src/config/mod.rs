@@ -1,0 +1,341 @@
+//! What a person decides about a language model: its data, its network, its training.
+//!
+//! Every key is declared once, with its default, its documentation and its rule, where its section is declared: in
+//! `data.rs`, `model.rs`, `train.rs`, and, for the kinds of cells, heads and optimisers, in the file of the kind.
+
+mod data;
+mod key;
+mod model;
+mod train;
+mod version_1;
+
+pub use data::{DataSpec, TextSource};
+pub use key::KeyDoc;
+pub use model::ModelSpec;
+pub use train::{DropoutSpec, TrainSpec};
+pub(crate) use version_1::Config as Version1;
+
+use adaparam::settings::nearest;
+use adaparam_runs::{RunError, toml_file};
+use serde::{Deserialize, Serialize};
+
+use crate::LmError;
+
+/// A language model and its training. A key that is not given has the value of the paper's 17M model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LanguageModelConfig {
+    /// The text.
+    pub data: DataSpec,
+    /// The network.
+    pub model: ModelSpec,
+    /// The training.
+    pub train: TrainSpec,
+}
+
+impl LanguageModelConfig {
+    /// Reads TOML text, also with keys where version 1 had them; `name` says where it comes from.
+    ///
+    /// # Errors
+    ///
+    /// If it is no configuration. Values are not checked by their rules yet.
+    pub fn parse(name: &str, text: &str) -> Result<Self, LmError> {
+        let mut table: toml::Table = toml_file::parse(name, text)?;
+        let text = if version_1::upgrade(&mut table) {
+            toml::to_string(&table).expect("a TOML table can be written")
+        } else {
+            // As it was written: places in messages are those of the file.
+            text.to_owned()
+        };
+        let config: Self = toml_file::parse(name, &text)?;
+        Ok(config.settled())
+    }
+
+    /// The same configuration with a drop probability for every site that its cell has.
+    #[must_use]
+    pub fn settled(mut self) -> Self {
+        for kind in self.model.site_kinds() {
+            let rate = self.train.dropout.of_site(&kind);
+            self.train.dropout.sites.insert(kind, rate);
+        }
+        self
+    }
+
+    /// The same configuration with one key changed; `key` is its path, such as `train.epochs`, and `value` is TOML,
+    /// where a string may lack its quotes. A changed `kind` has the defaults of all its keys.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such key, or the value is not of its type. Values are not checked by their rules yet.
+    pub fn with(&self, key: &str, value: &str) -> Result<Self, LmError> {
+        let path = version_1::path_now(key).unwrap_or(key);
+        if !self.keys().iter().any(|known| known.path == path) {
+            return Err(self.no_such_key(key, value));
+        }
+        let fault = |message: String| RunError::value(key, value, message);
+        let parsed = toml_value(value).map_err(fault)?;
+        let mut table = toml::Table::try_from(self).expect("a configuration is a TOML table");
+        set(&mut table, path, parsed);
+        let text = toml::to_string(&table).expect("a TOML table can be written");
+        let changed: Result<Self, RunError> = toml_file::parse("", &text);
+        let mut changed = changed.map_err(|error| match error {
+            RunError::Config { message, .. } => fault(message),
+            other => other,
+        })?;
+        if path == "model.cell.kind" {
+            // Rates of sites that only the other cell has.
+            let kinds = changed.model.site_kinds();
+            changed
+                .train
+                .dropout
+                .sites
+                .retain(|kind, _| kinds.contains(kind));
+        }
+        Ok(changed.settled())
+    }
+
+    fn no_such_key(&self, key: &str, value: &str) -> LmError {
+        let elsewhere = KeyDoc::of_every_kind()
+            .into_iter()
+            .find(|known| known.path == key)
+            .and_then(|known| known.kind);
+        let rule = match elsewhere {
+            Some(kind) => {
+                let section = key.rsplit_once('.').map_or("", |(section, _)| section);
+                format!("is a key of {section}.kind = \"{kind}\": set that first")
+            }
+            None => {
+                let keys = self.keys();
+                let paths = keys.iter().map(|known| known.path.as_str());
+                let hint = nearest(key, paths)
+                    .map_or_else(String::new, |path| format!("did you mean `{path}`? "));
+                format!("there is no such key; {hint}`adaparam show --keys` lists all")
+            }
+        };
+        RunError::value(key, value, rule).into()
+    }
+
+    /// Every key of this configuration, those of its cell, head and optimiser among them.
+    pub fn keys(&self) -> Vec<KeyDoc> {
+        KeyDoc::of(self)
+    }
+
+    /// Checks every value.
+    ///
+    /// # Errors
+    ///
+    /// The first value that breaks the rule of its key.
+    pub fn check(&self) -> Result<(), LmError> {
+        self.data.check_all()?;
+        self.model.check_all()?;
+        self.train.check_all(&self.model.site_kinds())
+    }
+}
+
+/// A value as it is written after `=`; what is no TOML is a string without quotes.
+fn toml_value(text: &str) -> Result<toml::Value, String> {
+    if text.contains('\n') {
+        return Err("must be a single line".to_owned());
+    }
+    let table = toml::from_str::<toml::Table>(&format!("value = {text}"));
+    let value = table.ok().and_then(|mut table| table.remove("value"));
+    Ok(value.unwrap_or_else(|| toml::Value::String(text.to_owned())))
+}
+
+/// Sets the value at a path; one that is called `kind` clears the table that it is in.
+fn set(table: &mut toml::Table, path: &str, value: toml::Value) {
+    match path.split_once('.') {
+        None => {
+            if path == "kind" {
+                table.clear();
+            }
+            table.insert(path.to_owned(), value);
+        }
+        Some((section, rest)) => {
+            let section = table
+                .entry(section)
+                .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            if let Some(section) = section.as_table_mut() {
+                set(section, rest, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adaparam::recurrent::{AdaptiveLstmSettings, LstmSettings, PolicyModel};
+
+    use super::*;
+
+    fn error(key: &str, value: &str) -> String {
+        let config = LanguageModelConfig::default().with(key, value);
+        match config.and_then(|config| config.check()) {
+            Ok(()) => panic!("{key} = {value} passes"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_key_is_set_by_its_path() {
+        let config = LanguageModelConfig::default()
+            .with("train.epochs", "2")
+            .and_then(|config| config.with("model.cell.policy", "static"))
+            .and_then(|config| config.with("train.cut_after", "[3, 4]"))
+            .and_then(|config| config.with("train.dropout.hidden", "0.5"))
+            .unwrap();
+        assert_eq!(config.train.epochs, 2);
+        let cell: AdaptiveLstmSettings = config.model.cell.get().unwrap();
+        assert_eq!(cell.policy, PolicyModel::Static);
+        assert_eq!(config.train.cut_after, [3, 4]);
+        assert!((config.train.dropout.of_site("hidden") - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn paths_of_version_1_still_name_their_keys() {
+        let default = LanguageModelConfig::default();
+        for (old, new, value) in [
+            ("model.latent", "model.cell.latent", "7"),
+            ("model.policy", "model.cell.policy", "static"),
+            ("train.beta_1", "train.optimiser.beta_1", "0.9"),
+            ("train.drop_word", "train.dropout.word", "0.3"),
+            ("train.drop_hidden", "train.dropout.hidden", "0.3"),
+            ("model.kind", "model.cell.kind", "lstm"),
+        ] {
+            let (old, new) = (default.with(old, value), default.with(new, value));
+            assert_eq!(old.unwrap(), new.unwrap());
+        }
+    }
+
+    #[test]
+    fn another_kind_has_its_own_keys_at_their_defaults() {
+        let config = LanguageModelConfig::default()
+            .with("model.cell.latent", "7")
+            .and_then(|config| config.with("model.cell.kind", "lstm"))
+            .unwrap();
+        assert_eq!(
+            config.model.cell.get::<LstmSettings>(),
+            Some(LstmSettings::default())
+        );
+        let sites: Vec<&String> = config.train.dropout.sites.keys().collect();
+        assert_eq!(sites, ["hidden"]);
+        let back = config.with("model.cell.kind", "adaptive-lstm").unwrap();
+        assert_eq!(back.model.cell, LanguageModelConfig::default().model.cell);
+        let error = config
+            .with("model.cell.latent", "3")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("is a key of model.cell.kind = \"adaptive-lstm\""),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_misspelt_key_or_kind_is_an_error_with_the_right_one() {
+        let error = error("train.epoch", "2");
+        assert!(
+            error.starts_with("train.epoch = 2: there is no such key"),
+            "{error}"
+        );
+        assert!(error.contains("did you mean `train.epochs`?"), "{error}");
+        let error = LanguageModelConfig::default().with("model.cell.kind", "lsmt");
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("did you mean `lstm`?"), "{error}");
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_kind_or_size_is_named_with_its_rule() {
+        for (key, value, rule) in [
+            ("train.epochs", "many", "expected u64"),
+            ("model.cell.latent", "0", "must be from 1 to"),
+            ("model.layers", "0", "must be from 1 to"),
+            (
+                "train.dropout.word",
+                "1.0",
+                "must be at least 0 and below 1",
+            ),
+            (
+                "train.dropout.latent",
+                "1.0",
+                "must be at least 0 and below 1",
+            ),
+            (
+                "train.optimiser.beta_2",
+                "1.0",
+                "must be at least 0 and below 1",
+            ),
+            ("train.learning_rate", "0.0", "must be a number above 0"),
+            ("train.cut_after", "[160, 100]", "must be ascending"),
+            ("data.set", "files", "a training text must be named"),
+            ("data.train", "a.txt", "is read only with"),
+            ("train.epochs", "2\nseed = 3", "must be a single line"),
+        ] {
+            let error = error(key, value);
+            assert!(error.contains(key) && error.contains(rule), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_rate_of_a_site_that_the_cell_has_not_is_refused() {
+        let text = "[model.cell]\nkind = \"lstm\"\n[train.dropout]\nlatent = 0.1\n";
+        let config = LanguageModelConfig::parse("a.toml", text).unwrap();
+        let error = config.check().unwrap_err().to_string();
+        assert!(
+            error.contains("train.dropout.latent") && error.contains("hidden"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_file_of_a_few_keys_has_the_papers_values_for_the_rest() {
+        let text = "[model]\nhidden = 200\n";
+        let config = LanguageModelConfig::parse("a.toml", text).unwrap();
+        assert_eq!((config.model.hidden, config.model.embedding), (200, 400));
+        let error = LanguageModelConfig::parse("a.toml", "[model]\nhiden = 1\n");
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("a.toml:2:1") && error.ends_with("did you mean `hidden`?"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn files_of_version_1_are_read() {
+        let text = "[model]\nkind = \"lstm\"\nlatent = 30\nhidden = 9\nbias = false\n\
+                    [train]\nbeta_1 = 0.9\ndrop_word = 0.3\ndrop_latent = 0.4\n";
+        let config = LanguageModelConfig::parse("a.toml", text).unwrap();
+        config.check().unwrap();
+        assert_eq!(
+            config.model.cell.get::<LstmSettings>(),
+            Some(LstmSettings { bias: false })
+        );
+        assert!((config.train.dropout.word - 0.3).abs() < 1e-12);
+        assert_eq!(config.train.dropout.sites.len(), 1);
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_and_every_key_of_it_is_documented() {
+        for config in crate::presets().into_iter().map(|preset| preset.config) {
+            let text = toml::to_string_pretty(&config).unwrap();
+            assert_eq!(LanguageModelConfig::parse("a.toml", &text).unwrap(), config);
+            let documented: Vec<String> = config.keys().into_iter().map(|key| key.path).collect();
+            let table = toml::Table::try_from(&config).unwrap();
+            let mut written = Vec::new();
+            paths("", &table, &mut written);
+            for path in written {
+                assert!(documented.contains(&path), "{path}");
+            }
+        }
+    }
+
+    fn paths(section: &str, table: &toml::Table, all: &mut Vec<String>) {
+        for (key, value) in table {
+            let path = format!("{section}{key}");
+            match value.as_table() {
+                Some(table) => paths(&format!("{path}."), table, all),
+                None => all.push(path),
+            }
+        }
+    }
+}

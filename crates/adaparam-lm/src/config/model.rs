@@ -1,0 +1,82 @@
+use adaparam::recurrent::StackSizes;
+use adaparam::settings::{Fault, Settings, within};
+use adaparam_runs::RunError;
+use burn::tensor::Device;
+
+use crate::LmError;
+use crate::cells::CellChoice;
+use crate::head::HeadChoice;
+use crate::model::LanguageModel;
+use crate::weights::ParameterShape;
+
+/// No layer of these models needs more; a larger number is a slip of the keyboard.
+const LARGEST_SIZE: usize = 65_536;
+
+adaparam::settings! {
+    /// The sizes and kinds of the network.
+    pub struct ModelSpec {
+        /// size of the word vectors, and of the last layer
+        pub embedding: usize = 400, within(1..=LARGEST_SIZE);
+        /// size of the hidden state of every layer but the last
+        pub hidden: usize = 1150, within(1..=LARGEST_SIZE);
+        /// number of layers
+        pub layers: usize = 2, within(1..=100);
+        /// the recurrent layers
+        pub cell: CellChoice = CellChoice::default();
+        /// what turns outputs into the cost of words
+        pub head: HeadChoice = HeadChoice::default();
+    }
+}
+
+impl ModelSpec {
+    pub(super) fn check_all(&self) -> Result<(), LmError> {
+        self.check().map_err(in_section("model"))?;
+        let cell = self.cell.settings().check();
+        cell.map_err(in_section("model.cell"))?;
+        let head = self.head.settings().check();
+        Ok(head.map_err(in_section("model.head"))?)
+    }
+
+    /// The sizes of the recurrent layers.
+    pub fn sizes(&self) -> StackSizes {
+        StackSizes {
+            d_input: self.embedding,
+            d_hidden: self.hidden,
+            d_output: self.embedding,
+            n_layers: self.layers,
+        }
+    }
+
+    /// The model without any number drawn, to ask it what it is.
+    fn undrawn(&self, vocabulary: usize) -> LanguageModel {
+        LanguageModel::new(self, vocabulary, &Device::flex())
+    }
+
+    /// Every parameter with a vocabulary of so many words; nothing is drawn.
+    pub fn parameter_shapes(&self, vocabulary: usize) -> Vec<ParameterShape> {
+        self.undrawn(vocabulary).shapes()
+    }
+
+    /// The number of parameters with a vocabulary of so many words; nothing is drawn.
+    pub fn parameter_count(&self, vocabulary: usize) -> usize {
+        let shapes = self.parameter_shapes(vocabulary);
+        let counts = shapes.iter().map(ParameterShape::count);
+        counts.fold(0, usize::saturating_add)
+    }
+
+    /// The kinds of sites at which the cell can drop values.
+    pub fn site_kinds(&self) -> Vec<String> {
+        let small = StackSizes::new(1, 1, 1);
+        let layers = self.cell.settings().init(small, &Device::flex());
+        let sites = layers.sites();
+        sites.iter().map(|site| site.kind().to_owned()).collect()
+    }
+}
+
+/// A fault of a key in a section as an error.
+pub(super) fn in_section(section: &'static str) -> impl FnOnce(Fault) -> RunError {
+    move |fault| {
+        let fault = fault.within(section);
+        RunError::value(fault.key, fault.value, fault.rule)
+    }
+}

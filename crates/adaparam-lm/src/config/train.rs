@@ -1,0 +1,267 @@
+use std::collections::BTreeMap;
+
+use adaparam::settings::{
+    Fault, Key, Settings, ascending, not_negative, positive, probability, within,
+};
+use adaparam_data::text::WindowLengths;
+use adaparam_runs::RunError;
+use serde::de::Error as _;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::model::in_section;
+use crate::LmError;
+use crate::optimiser::{Common, OptimiserChoice};
+
+adaparam::settings! {
+    /// How the network is trained.
+    pub struct TrainSpec {
+        /// seed of every random number
+        pub seed: u64 = 1;
+        /// passes over the training text
+        pub epochs: u64 = 190, within(1..=1_000_000);
+        /// columns of a training batch
+        pub batch: usize = 20, within(1..=1_000_000);
+        /// usual number of steps that gradients flow through
+        pub window: usize = WindowLengths::default().base, within(1..=1_000_000);
+        /// probability of a window of about half that length
+        pub window_half_probability: f64 = WindowLengths::default().half_probability, probability();
+        /// standard deviation of a window's length
+        pub window_deviation: f64 = WindowLengths::default().deviation, not_negative();
+        /// smallest length of a window, the last of an epoch apart
+        pub window_minimum: usize = WindowLengths::default().minimum, within(1..=1_000_000);
+        /// learning rate for a window of the usual length; scales with the length
+        pub learning_rate: f64 = 0.003, positive();
+        /// epochs after which the learning rate is cut
+        pub cut_after: Vec<u64> = vec![100, 160], ascending();
+        /// divisor of a cut
+        pub cut_factor: f64 = 10.0, positive();
+        /// L2 penalty, added to the gradient
+        pub l2: f64 = 1e-6, not_negative();
+        /// largest norm of all gradients together; 0 for no limit
+        pub clip: f64 = 0.0, not_negative();
+        /// columns of a validation batch
+        pub valid_batch: usize = 10, within(1..=1_000_000);
+        /// columns of a test batch
+        pub test_batch: usize = 1, within(1..=1_000_000);
+        /// steps between checkpoints; every epoch ends with one besides
+        pub checkpoint_every: u64 = 200, within(1..=1_000_000);
+        /// what turns gradients into updates
+        pub optimiser: OptimiserChoice = OptimiserChoice::default();
+        /// drop probabilities
+        pub dropout: DropoutSpec = DropoutSpec::default();
+    }
+}
+
+impl TrainSpec {
+    pub(super) fn check_all(&self, site_kinds: &[String]) -> Result<(), LmError> {
+        self.check().map_err(in_section("train"))?;
+        let optimiser = self.optimiser.settings().check();
+        optimiser.map_err(in_section("train.optimiser"))?;
+        let dropout = self.dropout.check();
+        dropout.map_err(in_section("train.dropout"))?;
+        for (kind, rate) in &self.dropout.sites {
+            if !site_kinds.contains(kind) {
+                let rule = format!(
+                    "the cell drops nothing there; it has {}",
+                    site_kinds.join(", ")
+                );
+                let key = format!("train.dropout.{kind}");
+                return Err(RunError::value(key, rate, rule).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// How the epoch is cut into windows.
+    pub fn windows(&self) -> WindowLengths {
+        WindowLengths {
+            base: self.window,
+            half_probability: self.window_half_probability,
+            deviation: self.window_deviation,
+            minimum: self.window_minimum,
+        }
+    }
+
+    /// The learning rate for a window of `length` rows in `epoch`, which counts from 0.
+    pub fn learning_rate_at(&self, epoch: u64, length: usize) -> f64 {
+        let cuts = self.cut_after.iter().filter(|&&cut| epoch >= cut).count();
+        let cut = (0..cuts).fold(1.0, |cut, _| cut * self.cut_factor);
+        self.learning_rate / cut * self.windows().learning_rate_scale(length)
+    }
+
+    /// What every optimiser is told.
+    pub fn common(&self) -> Common {
+        Common {
+            l2: self.l2,
+            clip: self.clip,
+        }
+    }
+}
+
+/// The probabilities with which values are dropped in training. The paper's, unless others are given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DropoutSpec {
+    /// Of words: whole rows of the embedding.
+    pub word: f64,
+    /// Of entries of the word vectors.
+    pub embedding: f64,
+    /// Of entries of the last layer's output.
+    pub output: f64,
+    /// At the sites of the cell, by their kind.
+    pub sites: BTreeMap<String, f64>,
+}
+
+impl Default for DropoutSpec {
+    fn default() -> Self {
+        Self {
+            word: 0.16,
+            embedding: 0.6,
+            output: 0.6,
+            sites: BTreeMap::new(),
+        }
+    }
+}
+
+impl DropoutSpec {
+    /// Rates of words, word vectors, the cell's sites by their kind, and the output.
+    pub fn new(word: f64, embedding: f64, sites: &[(&str, f64)], output: f64) -> Self {
+        let sites = sites.iter().map(|(kind, rate)| ((*kind).to_owned(), *rate));
+        Self {
+            word,
+            embedding,
+            output,
+            sites: sites.collect(),
+        }
+    }
+
+    /// The rate at sites of this kind; the paper's, if none is given.
+    pub fn of_site(&self, kind: &str) -> f64 {
+        let given = self.sites.get(kind).copied();
+        given.unwrap_or(match kind {
+            "hidden" => 0.25,
+            "latent" => 0.1,
+            _ => 0.0,
+        })
+    }
+
+    /// The same with every rate replaced by `f(rate)`.
+    #[must_use]
+    pub fn map(&self, mut f: impl FnMut(f64) -> f64) -> Self {
+        // In the order in which they have always been drawn.
+        let (word, embedding) = (f(self.word), f(self.embedding));
+        let mut sites = self.sites.clone();
+        for kind in ["latent", "hidden"] {
+            if let Some(rate) = sites.get_mut(kind) {
+                *rate = f(*rate);
+            } else {
+                // As if it were there: what is drawn after it stays what it is.
+                f(0.0);
+            }
+        }
+        let output = f(self.output);
+        for (kind, rate) in &mut sites {
+            if !["latent", "hidden"].contains(&kind.as_str()) {
+                *rate = f(*rate);
+            }
+        }
+        Self {
+            word,
+            embedding,
+            output,
+            sites,
+        }
+    }
+}
+
+impl Settings for DropoutSpec {
+    const KEYS: &'static [Key] = &[
+        Key {
+            name: "word",
+            about: "drop probability of words: whole rows of the embedding",
+        },
+        Key {
+            name: "embedding",
+            about: "drop probability of entries of word vectors",
+        },
+        Key {
+            name: "output",
+            about: "drop probability of entries of the last layer's output",
+        },
+    ];
+
+    fn check(&self) -> Result<(), Fault> {
+        use adaparam::settings::Rule;
+        let own = [
+            ("word", self.word),
+            ("embedding", self.embedding),
+            ("output", self.output),
+        ];
+        let sites = self.sites.iter();
+        let all = own
+            .into_iter()
+            .chain(sites.map(|(kind, &rate)| (kind.as_str(), rate)));
+        for (key, rate) in all {
+            if let Some(rule) = probability().broken_by(&rate) {
+                return Err(Fault {
+                    key: key.to_owned(),
+                    value: rate.to_string(),
+                    rule,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for DropoutSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3 + self.sites.len()))?;
+        map.serialize_entry("word", &self.word)?;
+        map.serialize_entry("embedding", &self.embedding)?;
+        for (kind, rate) in &self.sites {
+            map.serialize_entry(kind, rate)?;
+        }
+        map.serialize_entry("output", &self.output)?;
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for DropoutSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut spec = Self::default();
+        let rates = BTreeMap::<String, f64>::deserialize(deserializer)?;
+        for (kind, rate) in rates {
+            let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            match kind.as_str() {
+                "word" => spec.word = rate,
+                "embedding" => spec.embedding = rate,
+                "output" => spec.output = rate,
+                site if !site.is_empty() && site.chars().all(is_name) => {
+                    spec.sites.insert(kind, rate);
+                }
+                other => return Err(D::Error::custom(format!("`{other}` is no name of a site"))),
+            }
+        }
+        Ok(spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_learning_rate_is_cut_after_the_given_epochs_and_grows_with_the_window() {
+        let train = TrainSpec::default();
+        for (epoch, length, expected) in [
+            (99, 70, 0.003),
+            (99, 35, 0.0015),
+            (100, 70, 0.000_3),
+            (160, 70, 0.000_03),
+        ] {
+            let rate = train.learning_rate_at(epoch, length);
+            assert!((rate - expected).abs() < 1e-15, "{epoch}: {rate}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What happens during training, for whoever watches.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::LmError;
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum TrainEvent {
+    /// An update was made.
+    Step {
+        /// The epoch, counted from 1.
+        epoch: u64,
+        /// The step of the epoch, counted from 1.
+        step: u64,
+        /// Steps of the epoch.
+        steps: u64,
+        /// Rows of its window.
+        window: usize,
+        /// Words predicted in it.
+        words: usize,
+        /// Nats per word.
+        loss: f64,
+        /// The norm of all gradients together, before clipping.
+        norm: f64,
+        /// The learning rate.
+        learning_rate: f64,
+        /// What it took.
+        seconds: f64,
+        /// The share of the whole training that is done.
+        done: f64,
+    },
+    /// The epoch is over and the validation text is being read.
+    Validating,
+    /// The validation text was read.
+    Validated {
+        /// The epoch, counted from 1.
+        epoch: u64,
+        /// Nats per word.
+        loss: f64,
+        /// Perplexity.
+        perplexity: f64,
+        /// Whether this is the best epoch so far.
+        best: bool,
+    },
+    /// A checkpoint was written.
+    Saved {
+        /// Its folder.
+        checkpoint: PathBuf,
+    },
+    /// Training is over and the test text is being read by the best epoch's model.
+    Testing,
+    /// The test text was read.
+    Tested {
+        /// Nats per word.
+        loss: f64,
+        /// Perplexity.
+        perplexity: f64,
+    },
+}
+
+/// Somebody who watches a training.
+pub trait Observer {
+    /// Is told what happened.
+    ///
+    /// # Errors
+    ///
+    /// If the training must not go on without this having been seen.
+    fn see(&mut self, event: &TrainEvent) -> Result<(), LmError>;
+}
+
+/// Everybody who watches a training; each sees every event, in their order.
+#[derive(Default)]
+pub struct Observers<'a>(Vec<&'a mut (dyn Observer + Send)>);
+
+impl<'a> Observers<'a> {
+    /// Nobody.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The same with one more.
+    #[must_use]
+    pub fn with(mut self, observer: &'a mut (dyn Observer + Send)) -> Self {
+        self.0.push(observer);
+        self
+    }
+
+    /// Tells all of them.
+    ///
+    /// # Errors
+    ///
+    /// That of the first who cannot go on.
+    pub fn tell(&mut self, event: &TrainEvent) -> Result<(), LmError> {
+        self.0
+            .iter_mut()
+            .try_for_each(|observer| observer.see(event))
+    }
+}
+
+/// A closure that watches and has no reason to stop a training.
+pub struct Watch<F>(pub F);
+
+impl<F: FnMut(&TrainEvent)> Observer for Watch<F> {
+    fn see(&mut self, event: &TrainEvent) -> Result<(), LmError> {
+        (self.0)(event);
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! Heads: what turns the layers' outputs into the cost of words.
+
+mod tied_softmax;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use adaparam::parameters::Parameters;
+use adaparam::settings::Kind;
+use adaparam_kernels::Engine;
+use burn::tensor::{Device, Int, Tensor};
+use tied_softmax::TiedSoftmaxSettings;
+
+use crate::choice::{AnySettings, Choice, Family, Registered, parse};
+
+/// A head with its parameters, as tensors on any device. The word vectors, `[V, E]`, are the model's.
+pub trait Head: Parameters + Debug + Send + Sync {
+    /// The scores of every word as the next one.
+    ///
+    /// # Shapes
+    ///
+    /// - `output`: `[N, E]`, of the layers
+    /// - result: `[N, V]`
+    fn scores(&self, embedding: Tensor<2>, output: Tensor<2>) -> Tensor<2>;
+
+    /// What each target costs, `−ln p(target)`.
+    ///
+    /// # Shapes
+    ///
+    /// - `output`: `[N, E]`, of the layers
+    /// - `targets` and result: `[N]`
+    fn losses(&self, embedding: Tensor<2>, output: Tensor<2>, targets: Tensor<1, Int>)
+    -> Tensor<1>;
+
+    /// The name in files of the parameter at `path`.
+    fn stored_name(&self, path: &str) -> String;
+
+    /// The same on the CPU's kernels, where there are some.
+    fn kernels(&self) -> Option<Box<dyn HeadKernels>>;
+}
+
+/// What a head computes from on kernels: the word vectors, `[V, E]`, and its own parameters in their order.
+#[derive(Clone, Copy)]
+pub struct HeadWeights<'a> {
+    /// The word vectors.
+    pub embedding: &'a [f32],
+    /// The size of a word vector.
+    pub width: usize,
+    /// The head's own parameters.
+    pub own: &'a [&'a [f32]],
+}
+
+/// What a head gives back on kernels; everything is overwritten.
+pub struct HeadGradients<'a, 'b> {
+    /// What each target costs.
+    pub losses: &'a mut [f32],
+    /// Of the layers' output, `[N, E]`.
+    pub d_output: &'a mut [f32],
+    /// Of the word vectors.
+    pub d_embedding: &'a mut [f32],
+    /// Of the head's own parameters.
+    pub d_own: &'a mut [&'b mut [f32]],
+}
+
+/// A head on the CPU's kernels, with buffers that its windows reuse.
+pub trait HeadKernels: Send {
+    /// Takes the weights for the windows that follow.
+    fn pack(&mut self, engine: &Engine, weights: HeadWeights<'_>);
+
+    /// Losses, and gradients of `scale` times their sum.
+    fn gradient(
+        &mut self,
+        engine: &Engine,
+        weights: HeadWeights<'_>,
+        output: &[f32],
+        targets: &[u32],
+        scale: f32,
+        gradients: HeadGradients<'_, '_>,
+    );
+
+    /// What each target costs.
+    fn losses(
+        &mut self,
+        engine: &Engine,
+        weights: HeadWeights<'_>,
+        output: &[f32],
+        targets: &[u32],
+        losses: &mut [f32],
+    );
+
+    /// The scores of every word, `[N, V]`.
+    fn scores(
+        &mut self,
+        engine: &Engine,
+        weights: HeadWeights<'_>,
+        output: &[f32],
+        scores: &mut [f32],
+    );
+
+    /// The memory that its buffers take for windows of so many words, in bytes.
+    fn bytes(&self, vocabulary: usize, width: usize, words: usize) -> usize;
+}
+
+/// The settings of a kind of head.
+pub trait HeadSettings: AnySettings {
+    /// A head for a vocabulary of so many words.
+    fn init(&self, vocabulary: usize, embedding: usize, device: &Device) -> Box<dyn Head>;
+}
+
+/// A kind of head, made by its settings.
+pub trait HeadKind: Kind {
+    /// A head for a vocabulary of so many words.
+    fn init(&self, vocabulary: usize, embedding: usize, device: &Device) -> Box<dyn Head>;
+}
+
+impl<K: HeadKind> HeadSettings for K {
+    fn init(&self, vocabulary: usize, embedding: usize, device: &Device) -> Box<dyn Head> {
+        HeadKind::init(self, vocabulary, embedding, device)
+    }
+}
+
+/// The kinds of heads.
+pub struct Heads;
+
+/// A kind of head with its settings: `[model.head]`.
+pub type HeadChoice = Choice<Heads>;
+
+impl Family for Heads {
+    type Settings = dyn HeadSettings;
+    const WHAT: &'static str = "head";
+    const DEFAULT: &'static str = "tied-softmax";
+
+    fn kinds() -> Vec<Registered<Self>> {
+        vec![registered::<TiedSoftmaxSettings>()]
+    }
+}
+
+fn registered<K: HeadKind>() -> Registered<Heads> {
+    Registered::new::<K>(|values| {
+        let settings: Arc<dyn HeadSettings> = Arc::new(parse::<K>(values)?);
+        Ok(settings)
+    })
+}

@@ -1,0 +1,98 @@
+//! The loss log: a line of JSON for each step and each epoch, and nothing in it that depends on the clock.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use adaparam_runs::RunError;
+use serde_json::{Value, json};
+
+use crate::LmError;
+use crate::event::{Observer, TrainEvent};
+
+/// The name of the loss log.
+pub(crate) const LOG: &str = "metrics.jsonl";
+
+/// The loss log of a run.
+pub(crate) struct Log {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+}
+
+impl Log {
+    /// Opens the log to go on after its first `bytes` bytes; what follows them was written after the checkpoint.
+    pub(crate) fn open(run: &Path, bytes: u64) -> Result<Self, LmError> {
+        let path = run.join(LOG);
+        let fail = || RunError::file(&path, "cannot open this file");
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(fail())?;
+        let length = file.metadata().map_err(fail())?.len();
+        if length < bytes {
+            let rule = format!(
+                "has {length} bytes, but had {bytes} when the checkpoint was written: bring the file back"
+            );
+            return Err(RunError::folder(path, rule).into());
+        }
+        file.set_len(bytes).map_err(fail())?;
+        Ok(Self { path, file, bytes })
+    }
+
+    /// The length of the whole.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn write(&mut self, line: &Value) -> Result<(), LmError> {
+        let line = format!("{line}\n");
+        let written = self.file.write_all(line.as_bytes());
+        written.map_err(RunError::file(&self.path, "cannot write this file"))?;
+        self.bytes += line.len() as u64;
+        Ok(())
+    }
+
+    /// A checkpoint states the length of the log, so the log must reach the disk before it.
+    pub(crate) fn sync(&self) -> Result<(), LmError> {
+        let synced = self.file.sync_data();
+        Ok(synced.map_err(RunError::file(&self.path, "cannot bring this file to disk"))?)
+    }
+}
+
+impl Observer for Log {
+    fn see(&mut self, event: &TrainEvent) -> Result<(), LmError> {
+        match *event {
+            TrainEvent::Step {
+                epoch,
+                step,
+                window,
+                loss,
+                norm,
+                learning_rate,
+                ..
+            } => self.write(&json!({
+                "epoch": epoch, "step": step, "window": window,
+                "learning_rate": rounded(learning_rate), "loss": rounded(loss), "norm": rounded(norm),
+            })),
+            TrainEvent::Validated {
+                epoch,
+                loss,
+                perplexity,
+                best,
+            } => self.write(&json!({
+                "epoch": epoch, "valid_loss": rounded(loss), "valid_perplexity": rounded(perplexity), "best": best,
+            })),
+            TrainEvent::Tested { loss, perplexity } => self.write(&json!({
+                "test_loss": rounded(loss), "test_perplexity": rounded(perplexity),
+            })),
+            TrainEvent::Validating | TrainEvent::Saved { .. } | TrainEvent::Testing => Ok(()),
+        }
+    }
+}
+
+/// Nine decimals: all that a log needs, and few enough that reading them back gives the same number.
+pub(crate) fn rounded(value: f64) -> f64 {
+    (value * 1e9).round() / 1e9
+}
