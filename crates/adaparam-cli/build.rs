@@ -1,4 +1,4 @@
-//! Tells the program which commit it is built from, for run records.
+//! Tells the program which commit and which Burn it is built from, for run records.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,6 +17,8 @@ fn main() {
         },
     );
     println!("cargo::rustc-env=ADAPARAM_COMMIT={commit}");
+    println!("cargo::rustc-env=ADAPARAM_BURN={}", burn_version());
+    println!("cargo::rerun-if-changed=../../Cargo.lock");
     for source in sources() {
         println!("cargo::rerun-if-changed={}", source.display());
     }
@@ -42,4 +44,14 @@ fn sources() -> Vec<PathBuf> {
         .collect();
     sources.sort();
     sources
+}
+
+/// The version of Burn in the lock file; unknown where there is none, as in a package from the registry.
+fn burn_version() -> String {
+    let lock = std::fs::read_to_string("../../Cargo.lock").unwrap_or_default();
+    let mut lines = lock.lines();
+    let is_burn = lines.any(|line| line == "name = \"burn\"");
+    let version = lines.next().filter(|_| is_burn);
+    let version = version.and_then(|line| line.strip_prefix("version = \"")?.strip_suffix('"'));
+    version.unwrap_or("unknown").to_owned()
 }

@@ -11,7 +11,7 @@ pub(crate) fn record(device: &str, threads: usize) -> RunRecord {
         command: format!("adaparam {}", arguments.join(" ")),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: env!("ADAPARAM_COMMIT").to_owned(),
-        burn: "0.22.1".to_owned(),
+        burn: env!("ADAPARAM_BURN").to_owned(),
         machine: machine(),
         device: device.to_owned(),
         threads,
@@ -73,6 +73,13 @@ fn civil(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_record_names_the_burn_that_was_built() {
+        let burn = record("cpu", 1).burn;
+        let lock = include_str!("../../../Cargo.lock");
+        assert!(lock.contains(&format!("name = \"burn\"\nversion = \"{burn}\"")), "{burn}");
+    }
 
     #[test]
     fn dates_are_civil_dates() {

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use adaparam::recurrent::PolicyLayout;
+use adaparam::recurrent::{AdaptiveLstmSettings, PolicyLayout};
 use adaparam_data::text::Window;
-use adaparam_lm::{Adam, Engine, LanguageModel, Learner, ModelSpec, TrainSpec};
-use burn::tensor::Device;
+use adaparam_lm::{
+    CellChoice, Common, Machine, Means, ModelSpec, ParameterShape, TrainSpec, Weights,
+};
 use safetensors::{Dtype, SafeTensors};
 
 const RELATIVE: f32 = 1e-5;
@@ -67,30 +68,39 @@ fn check(path: PathBuf, layout: PolicyLayout) {
     let golden = Golden::read(path);
     let main = |l: usize, part: &str| format!("param.rnns.alstm_layers.{l}.{part}");
     let has = |name: &str| golden.floats.contains_key(name);
+    let cell = AdaptiveLstmSettings {
+        latent: golden.shape("param.rnns.adapt_layers.0.weight_hh")[1],
+        bias: has(&main(0, "bias")),
+        layout,
+        ..AdaptiveLstmSettings::default()
+    };
     let spec = ModelSpec {
         embedding: golden.shape("param.encoder.weight")[1],
         hidden: golden.shape(&main(0, "weight_hh"))[1],
-        latent: golden.shape("param.rnns.adapt_layers.0.weight_hh")[1],
         layers: (0..100).take_while(|&l| has(&main(l, "weight_hh"))).count(),
-        bias: has(&main(0, "bias")),
-        layout,
+        cell: CellChoice::of(&cell),
         ..ModelSpec::default()
     };
-    for path in [Learner::new, Learner::readable] {
-        let vocabulary = golden.shape("param.encoder.weight")[0];
-        let mut model = LanguageModel::new(&spec, vocabulary, 1, &Device::flex());
-        for mut parameter in model.parameters() {
-            let stored = golden.values(&format!("param.{}", parameter.name)).to_vec();
-            let values = parameter.from_stored(stored);
-            parameter.set(values);
-        }
-        let learner = path(&model);
-        three_steps(&golden, model, learner);
+    for means in [Means::Kernels, Means::Tensors] {
+        three_steps(&golden, &spec, means);
     }
 }
 
-fn three_steps(golden: &Golden, mut model: LanguageModel, mut learner: Learner) {
-    let engine = Engine::new(2);
+fn three_steps(golden: &Golden, spec: &ModelSpec, means: Means) {
+    let machine = Machine {
+        means,
+        ..Machine::cpu(2)
+    };
+    let engine = &machine.engine;
+    let vocabulary = golden.shape("param.encoder.weight")[0];
+    let shapes = spec.parameter_shapes(vocabulary);
+    let read = |shape: &ParameterShape| {
+        let stored = golden.values(&format!("param.{}", shape.name)).to_vec();
+        let values = shape.from_stored(stored);
+        shape.clone().with(values)
+    };
+    let mut weights = Weights::new(shapes.iter().map(read).collect());
+    let mut learner = machine.learner(spec, vocabulary);
     let (tokens, targets) = (&golden.ids["in.tokens"], &golden.ids["in.targets"]);
     let window = Window {
         start: 0,
@@ -100,28 +110,35 @@ fn three_steps(golden: &Golden, mut model: LanguageModel, mut learner: Learner) 
         targets: &targets.1,
     };
     let train = TrainSpec::default();
-    let mut adam = Adam::new(&train);
-    let mut state = model.stack.zero_state(window.batch, &Device::flex());
+    let (mut kept, mut state) = (None, None);
     for step in 1..=3 {
         let at = |name: &str| format!("step{step}.{name}");
-        state = learner.learn(&engine, &model, &window, state, None);
+        state = Some(learner.learn(engine, &weights, &window, state, None));
         let loss = learner.losses().iter().sum::<f32>() / learner.losses().len() as f32;
         golden.agree(&at("loss"), &[loss]);
         // Where a gradient is nearly 0, this Adam takes a step that depends on its last bits, so that it is given
         // the golden gradients, which ours are compared with.
         let mut theirs = Vec::new();
-        for (parameter, ours) in model.parameters().iter().zip(learner.gradients()) {
-            let name = at(&format!("grad.{}", parameter.name));
-            golden.agree(&name, &parameter.to_stored(ours.to_vec()));
-            theirs.push(parameter.from_stored(golden.values(&name).to_vec()));
+        for (shape, ours) in shapes.iter().zip(learner.gradients()) {
+            let name = at(&format!("grad.{}", shape.name));
+            golden.agree(&name, &shape.to_stored(ours));
+            theirs.push(shape.from_stored(golden.values(&name).to_vec()));
         }
         let theirs: Vec<&[f32]> = theirs.iter().map(Vec::as_slice).collect();
-        adam.clip = f64::from(golden.values(&at("clip"))[0]);
-        let norm = adam.update(&engine, &mut model, &theirs, train.learning_rate);
+        let common = Common {
+            clip: f64::from(golden.values(&at("clip"))[0]),
+            ..train.common()
+        };
+        let mut adam = train.optimiser.settings().init(common, &weights);
+        if let Some((slots, scalars)) = kept.take() {
+            adam.restore(slots, scalars).unwrap();
+        }
+        let norm = adam.update(engine, &mut weights, &theirs, train.learning_rate);
+        kept = Some((adam.slots().to_vec(), adam.scalars()));
         golden.agree(&at("grad_norm"), &[norm as f32]);
-        for parameter in model.parameters() {
-            let name = at(&format!("param_after.{}", parameter.name));
-            golden.agree(&name, &parameter.to_stored(parameter.values()));
+        for (shape, weight) in shapes.iter().zip(&weights) {
+            let name = at(&format!("param_after.{}", shape.name));
+            golden.agree(&name, &shape.to_stored(&weight.values));
         }
     }
 }

@@ -1,29 +1,37 @@
-use adaparam::recurrent::{InputTying, LstmAdaptation, PolicyLayout, PolicyModel, Summary};
+use adaparam::recurrent::{
+    AdaptiveLstmSettings, InputTying, LstmAdaptation, LstmSettings, PolicyLayout, PolicyModel,
+    Summary,
+};
 use adaparam_data::draw::Draws;
 use adaparam_data::text::{Columns, Window};
-use adaparam_kernels::Engine;
 use burn::tensor::Device;
 
-use super::{Learner, Reader};
-use crate::config::{LayerKind, ModelSpec, TrainSpec};
-use crate::masks::{MaskPlace, WindowMasks};
-use crate::model::LanguageModel;
-use crate::stack::StackState;
+use super::{Carried, Machine, Means};
+use crate::cells::CellChoice;
+use crate::config::{DropoutSpec, ModelSpec};
+use crate::masks::{Droppable, MaskPlace, WindowMasks};
+use crate::model::{LanguageModel, numbers};
+use crate::weights::Weights;
 
 const VOCABULARY: usize = 37;
 
-/// Every kind of stack, of sizes that are no multiples of anything.
+/// Every kind of stack that has kernels, and one that has none, of sizes that are no multiples of anything.
 fn every_kind() -> Vec<ModelSpec> {
     let small = ModelSpec {
         embedding: 7,
         hidden: 19,
-        latent: 5,
         ..ModelSpec::default()
     };
-    let mut specs = vec![ModelSpec {
-        kind: LayerKind::Lstm,
+    let adaptive = AdaptiveLstmSettings {
+        latent: 5,
+        ..AdaptiveLstmSettings::default()
+    };
+    let with = |cell: CellChoice, layers: usize| ModelSpec {
+        cell,
+        layers,
         ..small.clone()
-    }];
+    };
+    let mut specs = vec![with(CellChoice::of(&LstmSettings::default()), 2)];
     for policy in [PolicyModel::Static, PolicyModel::Recurrent] {
         for summary in [Summary::Own, Summary::Hybrid] {
             for adaptation in [
@@ -31,31 +39,42 @@ fn every_kind() -> Vec<ModelSpec> {
                 LstmAdaptation::Input,
                 LstmAdaptation::Io,
             ] {
-                specs.push(ModelSpec {
+                let cell = AdaptiveLstmSettings {
                     policy,
                     summary,
                     adaptation,
-                    ..small.clone()
-                });
+                    ..adaptive.clone()
+                };
+                specs.push(with(CellChoice::of(&cell), 2));
             }
         }
     }
     for (layers, layout) in [(1, PolicyLayout::Paper), (3, PolicyLayout::Released)] {
-        for kind in [LayerKind::Lstm, LayerKind::AdaptiveLstm] {
-            specs.push(ModelSpec {
-                kind,
-                layers,
-                layout,
-                bias: false,
-                ..small.clone()
-            });
-        }
+        specs.push(with(CellChoice::of(&LstmSettings { bias: false }), layers));
+        let cell = AdaptiveLstmSettings {
+            layout,
+            bias: false,
+            ..adaptive.clone()
+        };
+        specs.push(with(CellChoice::of(&cell), layers));
     }
-    specs.push(ModelSpec {
+    let untied = AdaptiveLstmSettings {
         tying: InputTying::Untied,
-        ..small
-    });
+        ..adaptive
+    };
+    specs.push(with(CellChoice::of(&untied), 2));
     specs
+}
+
+fn weights(spec: &ModelSpec) -> Weights {
+    LanguageModel::new(spec, VOCABULARY, &Device::flex()).draw(2)
+}
+
+fn machine(threads: usize, means: Means) -> Machine {
+    Machine {
+        means,
+        ..Machine::cpu(threads)
+    }
 }
 
 fn text() -> Vec<u32> {
@@ -69,7 +88,13 @@ fn masks(spec: &ModelSpec, batch: usize) -> WindowMasks {
         step: 3,
         first_column: 0,
     };
-    WindowMasks::draw(place, batch, VOCABULARY, spec, &TrainSpec::default())
+    let model = LanguageModel::new(spec, VOCABULARY, &Device::flex());
+    let of = Droppable {
+        vocabulary: VOCABULARY,
+        embedding: spec.embedding,
+        sites: model.layers().sites(),
+    };
+    WindowMasks::draw(place, batch, &of, &DropoutSpec::default())
 }
 
 #[track_caller]
@@ -86,49 +111,42 @@ fn assert_close(ours: &[f32], theirs: &[f32], what: &str) {
     }
 }
 
-fn numbers(state: StackState) -> Vec<f32> {
-    let mut all: Vec<f32> = Vec::new();
-    let _ = state.map_named(|_, tensor| {
-        let values: Vec<f32> = tensor.to_data().try_into_vec_as().unwrap();
-        all.extend(values);
-        tensor
-    });
-    all
+fn flat(state: &Carried) -> Vec<f32> {
+    let parts = state.parts.iter();
+    parts.flat_map(|(_, part)| part.iter().copied()).collect()
 }
 
 #[test]
 fn kernels_learn_what_tensor_operations_learn() {
     let ids = text();
-    let engine = Engine::new(2);
     for (spec, batch) in every_kind().iter().zip([1, 3, 4].into_iter().cycle()) {
-        let model = LanguageModel::new(spec, VOCABULARY, 2, &Device::flex());
+        let weights = weights(spec);
         let columns = Columns::new(&ids, batch).unwrap();
         let window = columns.window(0, 11);
         for masks in [None, Some(masks(spec, batch))] {
-            let learnt = |mut learner: Learner| {
-                let mut state = model.stack.zero_state(batch, &Device::flex());
+            let learnt = |means| {
+                let machine = machine(2, means);
+                let mut learner = machine.learner(spec, VOCABULARY);
+                let mut state = None;
                 // The second window begins in the midst of the text.
                 for _ in 0..2 {
-                    state = learner.learn(&engine, &model, &window, state, masks.as_ref());
+                    let engine = &machine.engine;
+                    state =
+                        Some(learner.learn(engine, &weights, &window, state, masks.as_ref()));
                 }
                 let gradients: Vec<Vec<f32>> = learner
                     .gradients()
                     .into_iter()
                     .map(<[f32]>::to_vec)
                     .collect();
-                (learner.losses().to_vec(), gradients, numbers(state))
+                (learner.losses().to_vec(), gradients, state.unwrap())
             };
-            let (ours, theirs) = (
-                learnt(Learner::new(&model)),
-                learnt(Learner::readable(&model)),
-            );
+            let (ours, theirs) = (learnt(Means::Kernels), learnt(Means::Tensors));
             let about = format!("{spec:?}, masks: {}", masks.is_some());
             assert_close(&ours.0, &theirs.0, &format!("{about}: losses"));
-            assert_close(&ours.2, &theirs.2, &format!("{about}: state"));
-            let mut handles = model.clone();
-            let names = handles.parameters();
-            for ((ours, theirs), parameter) in ours.1.iter().zip(&theirs.1).zip(&names) {
-                assert_close(ours, theirs, &format!("{about}: {}", parameter.name));
+            assert_close(&flat(&ours.2), &flat(&theirs.2), &format!("{about}: state"));
+            for ((ours, theirs), weight) in ours.1.iter().zip(&theirs.1).zip(&weights) {
+                assert_close(ours, theirs, &format!("{about}: {}", weight.name));
             }
         }
     }
@@ -137,15 +155,17 @@ fn kernels_learn_what_tensor_operations_learn() {
 #[test]
 fn the_number_of_threads_changes_no_bit() {
     let ids = text();
-    let columns = Columns::new(&ids, 3).unwrap();
+    // Enough columns that threads can divide the batch among them.
+    let batch = 11;
+    let columns = Columns::new(&ids, batch).unwrap();
     let window = columns.window(0, 20);
     for spec in every_kind() {
-        let model = LanguageModel::new(&spec, VOCABULARY, 2, &Device::flex());
+        let weights = weights(&spec);
         let learnt = |threads| {
-            let engine = Engine::new(threads);
-            let mut learner = Learner::new(&model);
-            let state = model.stack.zero_state(3, &Device::flex());
-            learner.learn(&engine, &model, &window, state, Some(&masks(&spec, 3)));
+            let machine = machine(threads, Means::Kernels);
+            let mut learner = machine.learner(&spec, VOCABULARY);
+            let masks = masks(&spec, batch);
+            learner.learn(&machine.engine, &weights, &window, None, Some(&masks));
             let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
             let mut all = vec![bits(learner.losses())];
             all.extend(learner.gradients().into_iter().map(bits));
@@ -160,35 +180,37 @@ fn the_number_of_threads_changes_no_bit() {
 #[test]
 fn a_reader_gives_the_losses_and_scores_of_the_model() {
     let ids = text();
-    let engine = Engine::new(2);
+    let machine = machine(2, Means::Kernels);
     for spec in every_kind() {
-        let model = LanguageModel::new(&spec, VOCABULARY, 2, &Device::flex());
+        let weights = weights(&spec);
+        let mut model = LanguageModel::new(&spec, VOCABULARY, &Device::flex());
+        model.set(&weights);
         let columns = Columns::new(&ids, 3).unwrap();
-        let mut reader = Reader::new(&engine, &model, 3);
-        let mut state = model.stack.zero_state(3, &Device::flex());
+        let mut reader = machine.reader(&spec, &weights, 3);
+        let mut state = model.zero_state(3);
         for window in columns.windows(40) {
             let (theirs, after) = model.losses(&window, state, None);
-            let theirs: Vec<f32> = theirs.into_data().try_into_vec_as().unwrap();
-            assert_close(reader.losses(&window), &theirs, &format!("{spec:?}"));
+            assert_close(reader.losses(&window), &numbers(theirs), &format!("{spec:?}"));
             state = after;
         }
 
-        let mut reader = Reader::new(&engine, &model, 1);
-        let mut state = model.stack.zero_state(1, &Device::flex());
+        let mut reader = machine.reader(&spec, &weights, 1);
+        let mut state = model.zero_state(1);
         for &word in &ids[..20] {
-            let (theirs, after) = model.logits(&[word], [1, 1], state, None);
-            let theirs: Vec<f32> = theirs.into_data().try_into_vec_as().unwrap();
-            assert_close(reader.scores(&[word]), &theirs, &format!("{spec:?}"));
+            let (theirs, after) = model.scores(&[word], [1, 1], state);
+            assert_close(reader.scores(&[word]), &numbers(theirs), &format!("{spec:?}"));
             state = after;
         }
     }
 }
 
 #[test]
-fn a_window_of_no_known_kind_of_layer_is_read_nevertheless() {
+fn layers_without_kernels_are_computed_nevertheless_and_said_to_be() {
     let spec = every_kind().pop().unwrap();
-    assert_eq!(spec.tying, InputTying::Untied);
-    let model = LanguageModel::new(&spec, VOCABULARY, 2, &Device::flex());
+    let machine = machine(1, Means::Kernels);
+    assert_eq!(machine.computes_with(&spec), "tensors");
+    let plain = every_kind().swap_remove(0);
+    assert_eq!(machine.computes_with(&plain), machine.engine.path().name());
     let window = Window {
         start: 0,
         steps: 1,
@@ -196,8 +218,7 @@ fn a_window_of_no_known_kind_of_layer_is_read_nevertheless() {
         inputs: &[1],
         targets: &[2],
     };
-    let mut learner = Learner::new(&model);
-    let state = model.stack.zero_state(1, &Device::flex());
-    learner.learn(&Engine::new(1), &model, &window, state, None);
+    let mut learner = machine.learner(&spec, VOCABULARY);
+    learner.learn(&machine.engine, &weights(&spec), &window, None, None);
     assert!(learner.gradients()[0].iter().any(|g| g.abs() > 0.0));
 }

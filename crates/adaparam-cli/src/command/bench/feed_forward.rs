@@ -8,6 +8,7 @@ use adaparam_paper::fit::{CurvePoint, alone};
 use adaparam_paper::image::ImageConfig;
 use adaparam_paper::tail::TailConfig;
 use adaparam_report::{Cell, Column, Row, Table};
+use anyhow::bail;
 use burn::tensor::Device;
 use serde::Serialize;
 
@@ -29,7 +30,7 @@ pub(super) fn tail(model: &str, steps: usize) -> anyhow::Result<Vec<Speed>> {
         if job.network.name.contains(model) {
             let mut watch = Stopwatch::default();
             let outcome = alone(|| job.run(&Device::flex(), |point| watch.see(point)))?;
-            speeds.push(watch.speed(outcome.model, outcome.params));
+            speeds.push(watch.speed(outcome.model, outcome.params)?);
         }
     }
     Ok(speeds)
@@ -47,7 +48,7 @@ pub(super) fn mnist(model: &str, steps: usize) -> anyhow::Result<Vec<Speed>> {
         if job.network.name.contains(model) {
             let mut watch = Stopwatch::default();
             let outcome = alone(|| job.run(&data, &Device::flex(), |point| watch.see(point)))?;
-            speeds.push(watch.speed(outcome.model, outcome.params));
+            speeds.push(watch.speed(outcome.model, outcome.params)?);
         }
     }
     Ok(speeds)
@@ -72,15 +73,20 @@ impl Stopwatch {
         true
     }
 
-    fn speed(mut self, model: String, params: usize) -> Speed {
+    /// # Errors
+    ///
+    /// If training diverged before there was anything to time.
+    fn speed(mut self, model: String, params: usize) -> anyhow::Result<Speed> {
         self.seconds_per_step.sort_by(f64::total_cmp);
-        let median = self.seconds_per_step[self.seconds_per_step.len() / 2];
-        Speed {
+        let Some(&median) = self.seconds_per_step.get(self.seconds_per_step.len() / 2) else {
+            bail!("{model}: its training diverged at once, so that there is nothing to time");
+        };
+        Ok(Speed {
             model,
             params,
             us_per_step: 1e6 * median,
             steps_per_s: 1.0 / median,
-        }
+        })
     }
 }
 
@@ -117,5 +123,22 @@ pub(super) fn table(speeds: &[Speed]) -> Table {
         ],
         rows: speeds.iter().map(row).collect(),
         notes: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_that_diverges_at_once_is_an_error_and_no_panic() {
+        let error = Stopwatch::default().speed("rank 2".to_owned(), 37);
+        let error = error.err().unwrap().to_string();
+        assert!(error.starts_with("rank 2: its training diverged"), "{error}");
+        let mut watch = Stopwatch::default();
+        for step in [10, 20] {
+            watch.see(CurvePoint { step, loss: 1.0 });
+        }
+        assert!(watch.speed("rank 2".to_owned(), 37).unwrap().us_per_step > 0.0);
     }
 }
