@@ -158,9 +158,27 @@ impl DerefMut for Buffer {
     }
 }
 
+/// An empty vector in the memory of another, whose values have the same size: the standard library collects in place. So a list
+/// of borrows needs no new memory for every window, although each window's borrows are of another type.
+pub(crate) fn recycled<A, B>(mut from: Vec<A>) -> Vec<B> {
+    from.clear();
+    let nothing = from.into_iter();
+    nothing.map(|_| unreachable!("it is empty")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recycled_vector_keeps_its_memory() {
+        let before: Vec<&'static str> = Vec::with_capacity(7);
+        let (start, capacity) = (before.as_ptr().addr(), before.capacity());
+        let text = String::from("not static");
+        let mut after: Vec<&str> = recycled(before);
+        assert_eq!((after.as_ptr().addr(), after.capacity()), (start, capacity));
+        after.push(&text);
+    }
 
     #[test]
     fn a_buffer_of_any_size_is_zero_aligned_and_writable() {

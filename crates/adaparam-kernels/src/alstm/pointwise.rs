@@ -138,7 +138,11 @@ impl Kernel for InputGradient {
 pub(super) struct AddShares {
     pub(super) rows: usize,
     pub(super) columns: usize,
-    pub(super) shares: Vec<Reads>,
+    /// All of them, one below the other.
+    pub(super) shares: Reads,
+    /// Rows from one share to the next.
+    pub(super) apart: usize,
+    pub(super) count: usize,
     pub(super) to: Writes,
 }
 
@@ -151,8 +155,9 @@ impl Kernel for AddShares {
                 // SAFETY: the rectangles cover these columns, which belong to this task.
                 unsafe {
                     let mut sum = load(simd, self.to.at(row, v), n);
-                    for share in &self.shares {
-                        sum = simd.add(sum, load(simd, share.at(row, v), n));
+                    for share in 0..self.count {
+                        let x = self.shares.at(share * self.apart + row, v);
+                        sum = simd.add(sum, load(simd, x, n));
                     }
                     store_unless_faded(simd, self.to.at(row, v), sum, n);
                 }

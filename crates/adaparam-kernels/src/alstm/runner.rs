@@ -1,17 +1,16 @@
 //! The adaptive LSTM behind the contract of all stacks.
 
 use super::packed::Packed;
+use super::pass::Pass;
+use super::plan::Plan;
 use super::shape::{Latent, Shape};
 use super::tape::Tape;
-use super::weights::{LayerGradients, LayerMasks, LayerState, LayerWeights};
-use super::{State as LayerStates, Window};
 use crate::Engine;
 use crate::simd::Path;
 use crate::stack::{Keep, Mismatch, Operands, Runner, Seen, Sizes, Slot, Stack, State, Weights};
 use std::fmt;
-use std::mem::take;
 
-/// The parameters of a layer are in the order of the fields of [`LayerWeights`]; those that it does not have are left out.
+/// The parameters of a layer are in the order of the fields of [`LayerWeights`](super::LayerWeights); those that it does not have are left out.
 impl Stack for Shape {
     fn d_input(&self) -> usize {
         self.input
@@ -75,7 +74,7 @@ impl Stack for Shape {
     fn runner(&self, weights: Weights) -> Box<dyn Runner> {
         Box::new(AdaptiveRunner {
             sizes: Sizes::of(self),
-            shape: self.clone(),
+            plan: Plan::new(self),
             weights,
             packed: Packed::default(),
             packed_for: None,
@@ -85,7 +84,7 @@ impl Stack for Shape {
 }
 
 struct AdaptiveRunner {
-    shape: Shape,
+    plan: Plan,
     sizes: Sizes,
     weights: Weights,
     packed: Packed,
@@ -97,55 +96,13 @@ struct AdaptiveRunner {
 impl fmt::Debug for AdaptiveRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AdaptiveRunner")
-            .field("shape", &self.shape)
+            .field("shape", &self.plan.shape)
             .field("weights", &self.weights)
             .finish_non_exhaustive()
     }
 }
 
 impl AdaptiveRunner {
-    /// Hands the operands, layer by layer, to `work`.
-    fn window(shape: &Shape, operands: &Operands<'_>, work: impl FnOnce(Window<'_>)) {
-        let weights = LayerWeights::of_stack(shape, operands.weights.iter().copied());
-        let mask = |index: usize| operands.masks.get(index).copied().flatten();
-        let masks: Vec<_> = (0..shape.layers())
-            .map(|index| LayerMasks {
-                hidden: mask(2 * index),
-                latent: mask(2 * index + 1),
-            })
-            .collect();
-        work(Window {
-            shape,
-            weights: &weights,
-            masks: &masks,
-            steps: operands.steps,
-            batch: operands.batch,
-            x: operands.x,
-        });
-    }
-
-    /// Hands `state`, layer by layer, to `work`.
-    fn by_layers(shape: &Shape, state: &mut State, work: impl FnOnce(&mut LayerStates)) {
-        let recurrent = shape.kind == Latent::Recurrent;
-        let mut parts = state.parts.iter_mut();
-        let mut next = || parts.next().map(take).unwrap_or_default();
-        let layers = shape.hidden.iter();
-        let mut layers: LayerStates = layers
-            .map(|_| LayerState {
-                h: next(),
-                c: next(),
-                z: next(),
-                z_c: if recurrent { next() } else { Vec::new() },
-            })
-            .collect();
-        work(&mut layers);
-        state.parts.clear();
-        for LayerState { h, c, z, z_c } in layers {
-            state.parts.extend([h, c, z]);
-            state.parts.extend(recurrent.then_some(z_c));
-        }
-    }
-
     fn refuse_lengths(operands: &Operands<'_>) -> Result<(), Mismatch> {
         match operands.lengths {
             Some(lengths) if lengths.iter().any(|&len| len != operands.steps) => {
@@ -159,8 +116,7 @@ impl AdaptiveRunner {
 impl Runner for AdaptiveRunner {
     fn pack(&mut self, engine: &Engine, weights: &[&[f32]]) -> Result<(), Mismatch> {
         self.sizes.weights(weights)?;
-        let weights = LayerWeights::of_stack(&self.shape, weights.iter().copied());
-        self.packed.pack(engine, &self.shape, &weights);
+        self.packed.pack_plan(engine, &self.plan, weights);
         self.packed_for = Some(engine.path());
         Ok(())
     }
@@ -180,13 +136,12 @@ impl Runner for AdaptiveRunner {
         if self.packed_for != Some(engine.path()) {
             return Err(Mismatch::NotPacked);
         }
+        let pass = Pass {
+            plan: &self.plan,
+            operands: *operands,
+        };
         let (packed, tape) = (&self.packed, &mut self.tape);
-        Self::window(&self.shape, operands, |window| {
-            Self::by_layers(&self.shape, state, |state| match keep {
-                Keep::Tape => window.forward(engine, packed, tape, state, output),
-                Keep::State => window.evaluate(engine, packed, tape, state, output),
-            });
-        });
+        pass.forward(engine, packed, tape, keep, &mut state.parts, output);
         Ok(())
     }
 
@@ -209,14 +164,12 @@ impl Runner for AdaptiveRunner {
             self.packed_for = None;
             self.packed.exchange_memory(&mut self.tape);
         }
-        let tape = &mut self.tape;
-        let gradients = gradients.iter_mut().map(|gradient| &mut **gradient);
-        let mut gradients = LayerGradients::of_stack(&self.shape, gradients);
-        Self::window(&self.shape, operands, |window| {
-            Self::by_layers(&self.shape, d_state, |d_state| {
-                window.through_time(engine, tape, d_output, d_state, d_x, &mut gradients);
-            });
-        });
+        let pass = Pass {
+            plan: &self.plan,
+            operands: *operands,
+        };
+        let (tape, d_state) = (&mut self.tape, &mut d_state.parts);
+        pass.through_time(engine, tape, d_output, d_state, d_x, gradients);
         if self.weights == Weights::Change {
             self.packed.exchange_memory(&mut self.tape);
         }
@@ -232,12 +185,11 @@ impl Runner for AdaptiveRunner {
         self.sizes.operands(operands)?;
         self.sizes.gradients(gradients)?;
         operands.follows("through_time", self.tape.backward.pending)?;
-        let tape = &mut self.tape;
-        let gradients = gradients.iter_mut().map(|gradient| &mut **gradient);
-        let mut gradients = LayerGradients::of_stack(&self.shape, gradients);
-        Self::window(&self.shape, operands, |window| {
-            window.weight_gradients(engine, tape, &mut gradients);
-        });
+        let pass = Pass {
+            plan: &self.plan,
+            operands: *operands,
+        };
+        pass.weight_gradients(engine, &mut self.tape, gradients);
         Ok(())
     }
 
@@ -251,9 +203,9 @@ impl Runner for AdaptiveRunner {
         };
         let mut states = self.sizes.states().iter();
         for (index, tape) in self.tape.layers.iter().enumerate() {
-            let s = self.shape.layer(index);
+            let s = &self.plan.layers[index].shape;
             let mut kept = Vec::new();
-            if self.shape.kind == Latent::Recurrent {
+            if self.plan.is_recurrent() {
                 let name = format!("layers.{index}.latent_gates");
                 kept.push((
                     name,
@@ -270,7 +222,7 @@ impl Runner for AdaptiveRunner {
             let gates = format!("layers.{index}.gates");
             kept.push((gates, &tape.gates[..], 0..4 * s.hidden, 4 * s.hidden));
             let carried = [&tape.h, &tape.c, &tape.z, &tape.z_c];
-            let parts = 3 + usize::from(self.shape.kind == Latent::Recurrent);
+            let parts = self.plan.parts();
             for (values, slot) in carried.into_iter().take(parts).zip(&mut states) {
                 let width = slot.numbers();
                 kept.push((slot.name.clone(), &values[batch * width..], 0..width, width));
@@ -293,5 +245,9 @@ impl Runner for AdaptiveRunner {
             }
         }
         Ok(())
+    }
+
+    fn bytes(&self, engine: &Engine, keep: Keep, steps: usize, batch: usize) -> usize {
+        self.plan.bytes(engine, self.weights, keep, steps, batch)
     }
 }

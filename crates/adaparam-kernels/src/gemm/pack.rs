@@ -2,6 +2,7 @@
 
 use crate::Engine;
 use crate::memory::Buffer;
+use crate::simd::Path;
 use crate::threads::Parts;
 use std::ops::Range;
 
@@ -83,7 +84,8 @@ impl Panels {
         let groups_per_panel = panel / GROUP;
         let len = rows * panel;
         let panels = groups.len().div_ceil(groups_per_panel);
-        self.data.resize(panels * len);
+        self.data
+            .resize(Self::numbers(engine.path(), rows, groups.len()));
         let data = Parts::new(&mut self.data);
         engine.pool().run(panels, |task, _| {
             // SAFETY: each task writes its own panel.
@@ -107,6 +109,11 @@ impl Panels {
                 }
             }
         });
+    }
+
+    /// How many numbers the panels of `rows` rows of these groups of columns hold.
+    pub(crate) fn numbers(path: Path, rows: usize, groups: usize) -> usize {
+        groups.div_ceil(path.panel() / GROUP) * rows * path.panel()
     }
 
     /// Rows: the inner dimension of a product.

@@ -222,4 +222,13 @@ pub trait Runner: Debug + Send + Sync {
     /// # Errors
     /// If no window is kept.
     fn inspect(&self, see: &mut dyn FnMut(Seen<'_>)) -> Result<(), Mismatch>;
+
+    /// Bytes of the numbers in its buffers after windows of this size, with panels of weights: after a forward pass, and with
+    /// [`Keep::Tape`] after the backward pass.
+    fn bytes(&self, engine: &Engine, keep: Keep, steps: usize, batch: usize) -> usize;
+}
+
+/// Bytes of so many numbers of every buffer.
+pub(crate) fn bytes_of(numbers: impl IntoIterator<Item = usize>) -> usize {
+    numbers.into_iter().sum::<usize>() * size_of::<f32>()
 }
