@@ -1,6 +1,7 @@
 //! What an experiment will ask of a machine, before it is run.
 
-use adaparam_kernels::stack::Slot;
+use adaparam_kernels::Engine;
+use adaparam_kernels::stack::{Keep, Weights};
 use burn::tensor::Device;
 
 use crate::config::LanguageModelConfig;
@@ -54,20 +55,13 @@ impl MemoryForecast {
         let undrawn = LanguageModel::new(model, vocabulary, &Device::flex());
         let words = train.batch.saturating_mul(train.window);
         let of_kernels = || {
-            let stack = undrawn.layers().fused()?;
+            let runner = undrawn.layers().fused()?.runner(Weights::Change);
             let head = undrawn.head().kernels()?;
-            let matrices = stack.parameters();
-            // Matrices are packed once; each step keeps what every product gave, before and after it was adapted, and
-            // what is carried.
-            let packed: usize = matrices.iter().map(Slot::numbers).sum();
-            let products = matrices.iter().filter(|slot| slot.shape.len() == 2);
-            let products: usize = products.map(|slot| slot.shape[1]).sum();
-            let states = stack.states();
-            let carried: usize = states.iter().map(Slot::numbers).sum();
-            let per_word = products + products / 2 + carried;
-            let of_layers = packed.saturating_add(per_word.saturating_mul(words));
+            // Every thread more takes some kilobytes more: one stands for all.
+            let engine = Engine::new(1);
+            let of_layers = runner.bytes(&engine, Keep::Tape, train.window, train.batch);
             let of_head = head.bytes(vocabulary, model.embedding, words);
-            Some(BYTES.saturating_mul(of_layers).saturating_add(of_head))
+            Some(of_layers.saturating_add(of_head))
         };
         let of_tensors = || {
             // Every step keeps about a dozen tensors of the width of each state, and the head logits and their gradient.

@@ -9,3 +9,4 @@ mod pytorch;
 mod resume;
 mod sweep;
 mod tiny_run;
+mod version_1;

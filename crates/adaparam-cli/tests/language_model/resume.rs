@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::tiny_run::{TinyRun, name, stderr};
 
 /// Starts a command, ends it by `signal` once the loss log has so many lines, and gives its exit code.
-fn interrupt(
+pub(crate) fn interrupt(
     tiny: &TinyRun,
     arguments: &[&str],
     run: &str,
@@ -292,4 +292,45 @@ fn a_reader_of_remarks_that_has_gone_away_stops_nothing() {
     drop(child.stderr.take());
     assert!(child.wait().unwrap().success());
     assert!(tiny.path("run/result.json").exists());
+}
+
+#[test]
+fn a_damaged_best_checkpoint_is_never_tested_as_if_it_were_another() {
+    let tiny = TinyRun::new();
+    // The rate explodes after the first epoch, so that the first stays the best.
+    let worse = ["--set", "train.cut_after=[1]", "--set", "train.cut_factor=0.01"];
+    let train = [&["train", "tiny.toml", "--out", "run"][..], &worse].concat();
+    tiny.done(&train);
+    let best = tiny
+        .checkpoints("run")
+        .into_iter()
+        .find(|folder| name(folder).ends_with("epoch-1"))
+        .expect("the first epoch is the best one");
+    fs::write(best.join("weights.safetensors"), b"nonsense").unwrap();
+    fs::remove_file(tiny.path("run").join("result.json")).unwrap();
+    let error = tiny.refused(&["resume", "run"]);
+    assert!(error.contains("best epoch is damaged"), "{error}");
+    assert!(!tiny.path("run").join("result.json").exists());
+    let error = tiny.refused(&["eval", "run"]);
+    assert!(error.contains("best epoch is damaged"), "{error}");
+}
+
+#[test]
+fn going_on_with_other_instructions_is_said() {
+    let tiny = TinyRun::new();
+    tiny.done(&["train", "tiny.toml", "--out", "run", "--instructions", "portable"]);
+    let newest = tiny.checkpoints("run").pop().unwrap();
+    let head = fs::read_to_string(newest.join("checkpoint.json")).unwrap();
+    assert!(head.contains("\"computed_with\": \"portable\""), "{head}");
+    let same = tiny.run(&["resume", "run", "--instructions", "portable"]);
+    assert!(!stderr(&same).contains("last bits"), "{}", stderr(&same));
+    let other = head.replacen("\"portable\"", "\"avx1024\"", 1);
+    tiny.replace_in_checkpoint(&newest, "checkpoint.json", other.as_bytes());
+    let told = stderr(&tiny.run(&["resume", "run", "--instructions", "portable"]));
+    assert!(
+        told.contains("computed with avx1024 so far and goes on with portable"),
+        "{told}"
+    );
+    let error = tiny.refused(&["resume", "run", "--instructions", "avx1024"]);
+    assert!(error.contains("has no instruction set of this name; it has"), "{error}");
 }

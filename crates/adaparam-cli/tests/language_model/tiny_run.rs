@@ -24,6 +24,8 @@ min_count = 2
 [model]
 embedding = 8
 hidden = 10
+
+[model.cell]
 latent = 4
 
 [train]
@@ -32,10 +34,12 @@ batch = 4
 window = 10
 cut_after = [2]
 clip = 1.0
-drop_hidden = 0.1
-drop_embedding = 0.2
-drop_output = 0.2
 checkpoint_every = 7
+
+[train.dropout]
+hidden = 0.1
+embedding = 0.2
+output = 0.2
 ";
         fs::write(folder.path().join("tiny.toml"), config).unwrap();
         Self { folder }
@@ -105,6 +109,21 @@ checkpoint_every = 7
 
     pub(crate) fn log(&self, run: &str) -> String {
         fs::read_to_string(self.path(run).join("metrics.jsonl")).unwrap_or_default()
+    }
+
+    /// Replaces a file of a checkpoint, and its sum.
+    pub(crate) fn replace_in_checkpoint(&self, folder: &Path, file: &str, content: &[u8]) {
+        fs::write(folder.join(file), content).unwrap();
+        let sums = fs::read_to_string(folder.join("SHA256SUMS")).unwrap();
+        let sum = adaparam_data::checksum::Checksum::of(content);
+        let lines = sums.lines().map(|line| {
+            if line.ends_with(file) {
+                format!("{sum}  {file}\n")
+            } else {
+                format!("{line}\n")
+            }
+        });
+        fs::write(folder.join("SHA256SUMS"), lines.collect::<String>()).unwrap();
     }
 
     /// The folders of a run's checkpoints, the oldest first.

@@ -22,7 +22,7 @@ def main():
     text = torch.tensor([ids.get(word, ids.get("<unk>")) for word in words])
     x = tensors["encoder.weight"][text[:-1]].unsqueeze(1)  # [T, 1, E]
     n_layers = note["config"]["model"]["layers"]
-    if note["config"]["model"]["kind"] == "lstm":
+    if note["config"]["model"]["cell"]["kind"] == "lstm":
         for layer in range(n_layers):
             weights = {name.split(".")[-1]: value for name, value in tensors.items() if name.startswith(f"rnns.{layer}.")}
             lstm = torch.nn.LSTM(weights["weight_ih_l0"].shape[1], weights["weight_hh_l0"].shape[1])
