@@ -1,0 +1,93 @@
+"""Whether a change made training slower: two builds of the program, in turns.
+
+    python3 bench/before_and_after.py BEFORE AFTER --name seam       # two binaries
+    python3 bench/before_and_after.py BEFORE AFTER --name seam --rounds 7
+
+Each round runs `bench step` of every model with one binary and then with the other, so that whatever else the machine
+does meets both; odd rounds begin with the second. The medians over the rounds count. Writes
+results/bench-before-and-after-NAME.json.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Preset, model, steps in a round.
+CASES = [("ptb-17m", "alstm", 5), ("ptb-17m", "lstm", 5), ("small", "alstm", 30), ("small", "lstm", 30)]
+
+
+def measure(binary, preset, model, repetitions, threads):
+    command = [str(binary), "bench", "step", "--preset", preset, "--model", model, "--json"]
+    command += ["--repetitions", str(repetitions), "--threads", str(threads)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def processor():
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+
+
+def commit():
+    git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return git.stdout.strip()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("before", type=Path)
+    parser.add_argument("after", type=Path)
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--commit-before", required=True, help="commit that BEFORE was built from")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    binaries = {"before": arguments.before, "after": arguments.after}
+    cases = []
+    for preset, model, repetitions in CASES:
+        rounds = {"before": [], "after": []}
+        for number in range(arguments.rounds):
+            order = ["before", "after"] if number % 2 == 0 else ["after", "before"]
+            for which in order:
+                rounds[which].append(measure(binaries[which], preset, model, repetitions, arguments.threads))
+        median = {
+            which: statistics.median(speed["ms_per_step"] for speed in speeds) for which, speeds in rounds.items()
+        }
+        memory = {which: max(speed["peak_rss_mb"] for speed in speeds) for which, speeds in rounds.items()}
+        case = {
+            "preset": preset,
+            "model": model,
+            "parameters": rounds["after"][0]["parameters"],
+            "instructions": rounds["after"][0]["instructions"],
+            "ms_before": [speed["ms_per_step"] for speed in rounds["before"]],
+            "ms_after": [speed["ms_per_step"] for speed in rounds["after"]],
+            "speed_after_over_before": median["before"] / median["after"],
+            "peak_mb_before": memory["before"],
+            "peak_mb_after": memory["after"],
+            "memory_after_over_before": memory["after"] / memory["before"],
+        }
+        cases.append(case)
+        print(
+            f"{preset} {model}: {median['before']:.1f} ms before, {median['after']:.1f} ms after, "
+            f"speed {case['speed_after_over_before']:.3f}, memory {case['memory_after_over_before']:.3f}",
+            flush=True,
+        )
+    record = {
+        "command": f"bench/before_and_after.py BEFORE AFTER --name {arguments.name} --rounds {arguments.rounds}",
+        "commit_before": arguments.commit_before,
+        "commit_after": commit(),
+        "machine": f"{processor()}, {platform.system()}",
+        "threads": arguments.threads,
+        "cases": cases,
+    }
+    path = ROOT / "results" / f"bench-before-and-after-{arguments.name}.json"
+    path.write_text(json.dumps(record, indent=2) + "\n")
+    print(path)
+
+
+if __name__ == "__main__":
+    main()
