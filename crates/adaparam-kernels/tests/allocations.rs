@@ -135,21 +135,25 @@ fn a_window_allocates_nothing_from_the_third_on() {
             let engine = Engine::new(threads);
             start_threads(&engine);
             for weights in [Weights::Change, Weights::Stay] {
-                let mut runner = stack.runner(weights);
-                let mut cases = vec![Case::new(&*stack, 5, 12, true, 3); 3];
-                cases.push(Case::new(&*stack, 4, 11, false, 3));
-                cases.push(Case::new(&*stack, 1, 1, true, 3));
-                cases.push(Case::new(&*stack, 5, 12, true, 3));
-                let mut counts = Vec::new();
-                for case in &cases {
-                    let mut outside = Outside::of(case);
-                    counts.push(asked(case, &mut outside, &mut *runner, &engine));
+                for lengths in [None, Some(vec![5, 1, 2, 3, 4, 5, 1, 1, 2, 3, 4, 5])] {
+                    let mut runner = stack.runner(weights);
+                    let mut largest = Case::new(&*stack, 5, 12, true, 3);
+                    largest.lengths.clone_from(&lengths);
+                    let mut cases = vec![largest.clone(); 3];
+                    cases.push(Case::new(&*stack, 4, 11, false, 3));
+                    cases.push(Case::new(&*stack, 1, 1, true, 3));
+                    cases.push(largest);
+                    let mut counts = Vec::new();
+                    for case in &cases {
+                        let mut outside = Outside::of(case);
+                        counts.push(asked(case, &mut outside, &mut *runner, &engine));
+                    }
+                    assert!(counts[0] > 0, "the first window makes the buffers");
+                    assert!(
+                        counts[2..].iter().all(|&count| count == 0),
+                        "{stack:?}, {threads} threads, weights {weights:?}, lengths {lengths:?}: {counts:?}"
+                    );
                 }
-                assert!(counts[0] > 0, "the first window makes the buffers");
-                assert!(
-                    counts[2..].iter().all(|&count| count == 0),
-                    "{stack:?}, {threads} threads, weights {weights:?}: {counts:?}"
-                );
             }
         }
     }

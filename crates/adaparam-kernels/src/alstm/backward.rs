@@ -5,10 +5,11 @@ use super::packed::BackwardPanels;
 use super::pass::Pass;
 use super::plan::{LayerPlan, Plan};
 use super::tape::{Backward, Tape};
-use super::team::Groups;
+use super::team::{Groups, Rows};
 use super::weights::LayerGradients;
 use crate::Engine;
 use crate::memory::{Buffer, recycled};
+use crate::stack::clear_behind;
 use crate::threads::Parts;
 
 /// Numbers in the gradients of a layer's bias, one for each group of rows.
@@ -27,13 +28,14 @@ pub(super) fn d_latent_len(plan: &Plan, batch: usize) -> usize {
 impl Pass<'_> {
     /// Everything but the gradients of matrices, of the window that `tape` recorded. Uses the recording up.
     ///
-    /// `d_output` is the gradient of the output. `d_state` is the gradient of the final state and becomes that of the initial
-    /// state. `d_x` and the biases of the main cells in `gradients` are overwritten.
+    /// `d_output` is the gradient of the output. `d_state` is the gradient behind the last step and becomes that of the initial
+    /// state; where rows end earlier, that of their final state is in `d_final`, part by part. `d_x` and the biases of the main cells in `gradients` are overwritten.
     pub(super) fn through_time(
         &self,
         engine: &Engine,
         tape: &mut Tape,
         d_output: &[f32],
+        d_final: &[Buffer],
         d_state: &mut [Vec<f32>],
         d_x: &mut [f32],
         gradients: &mut [&mut [f32]],
@@ -67,15 +69,17 @@ impl Pass<'_> {
         );
         {
             let d_latent = Parts::new(d_latent);
-            let d_x = Parts::new(d_x);
+            let d_x = Parts::new(&mut *d_x);
             let tiles = Parts::new(&mut tape.tiles);
             self.divide(engine, |team, groups| {
+                let rows = Groups::of(batch).rows(groups.clone());
                 for t in (0..steps).rev() {
+                    self.enter(&layers, d_final, rows, t);
                     for (layer, panels) in plan.layers.iter().zip(&*panels).rev() {
                         let step = Step {
                             path: engine.path(),
                             team,
-                            rows: Groups::of(batch).rows(groups.clone()),
+                            rows,
                             groups: groups.clone(),
                             pass: self,
                             layer,
@@ -96,6 +100,9 @@ impl Pass<'_> {
             });
         }
         *views = recycled(layers);
+        if let Some(lengths) = self.operands.lengths {
+            clear_behind(d_x, steps, lengths);
+        }
         for (gradients, d_bias) in gradients.chunks_mut(plan.parameters()).zip(d_biases) {
             let sum = LayerGradients::of_layer(plan, gradients).bias;
             sum.fill(0.0);
@@ -106,5 +113,24 @@ impl Pass<'_> {
             }
         }
         tape.backward.pending = Some((steps, batch));
+    }
+
+    /// Lets the gradient of the final state in for the rows whose last step is `t`.
+    fn enter(&self, layers: &[LayerBackward<'_>], d_final: &[Buffer], rows: Rows, t: usize) {
+        let Some(lengths) = self.operands.lengths else {
+            return;
+        };
+        let of_layers = layers.iter().zip(&self.plan.layers);
+        for ((own, layer), d_final) in of_layers.zip(d_final.chunks(self.plan.parts())) {
+            let parts = own.carried().into_iter().zip(layer.part_widths);
+            for ((carried, width), d_final) in parts.zip(d_final) {
+                let rows = rows.first..rows.first + rows.count;
+                for row in rows.filter(|&row| lengths[row] == t + 1) {
+                    let at = row * width..(row + 1) * width;
+                    // SAFETY: nobody else uses these rows now.
+                    unsafe { carried.get(at.clone()).copy_from_slice(&d_final[at]) };
+                }
+            }
+        }
     }
 }

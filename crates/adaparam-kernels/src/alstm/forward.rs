@@ -4,10 +4,10 @@ use super::forward_step::{LayerForward, Slots, Step};
 use super::packed::Packed;
 use super::pass::Pass;
 use super::tape::Tape;
-use super::team::Groups;
+use super::team::{Groups, Rows};
 use crate::Engine;
 use crate::memory::recycled;
-use crate::stack::Keep;
+use crate::stack::{Keep, clear_behind};
 use crate::threads::Parts;
 
 impl Pass<'_> {
@@ -32,7 +32,7 @@ impl Pass<'_> {
         let mut layers: Vec<LayerForward<'_>> = recycled(std::mem::take(&mut tape.views));
         layers.extend(tape.layers.iter_mut().map(LayerForward::new));
         let tiles = Parts::new(&mut tape.tiles);
-        let output = Parts::new(output);
+        let output_parts = Parts::new(output);
         self.divide(engine, |team, groups| {
             let rows = Groups::of(batch).rows(groups);
             for t in 0..steps {
@@ -52,8 +52,9 @@ impl Pass<'_> {
                     };
                     step.latent();
                     step.adapt_inputs();
-                    step.cell(step.is_last().then_some(&output));
+                    step.cell(step.is_last().then_some(&output_parts));
                 }
+                self.hold_ended(&layers, rows, slots, t);
             }
         });
         tape.views = recycled(layers);
@@ -64,8 +65,35 @@ impl Pass<'_> {
                 part.copy_from_slice(&kept[slot * len..(slot + 1) * len]);
             }
         }
+        if let Some(lengths) = self.operands.lengths {
+            clear_behind(output, steps, lengths);
+        }
         if keep == Keep::Tape {
             tape.recorded = Some((steps, batch));
+        }
+    }
+
+    /// Carries over step `t` what the rows carried that have ended before it: it is their final state, and nothing grows behind
+    /// their ends.
+    fn hold_ended(&self, layers: &[LayerForward<'_>], rows: Rows, slots: Slots, t: usize) {
+        let Some(lengths) = self.operands.lengths else {
+            return;
+        };
+        let rows = rows.first..rows.first + rows.count;
+        for row in rows.filter(|&row| lengths[row] <= t) {
+            for (own, layer) in layers.iter().zip(&self.plan.layers) {
+                for (kept, width) in own.carried().into_iter().zip(layer.part_widths) {
+                    let at = |slot: usize| {
+                        let first = (slot * self.batch() + row) * width;
+                        first..first + width
+                    };
+                    // SAFETY: nobody else uses these rows now, and the two slots are different.
+                    unsafe {
+                        kept.get(at(slots.after))
+                            .copy_from_slice(kept.get(at(slots.before)));
+                    };
+                }
+            }
         }
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Plan {
 pub(super) struct LayerPlan {
     pub(super) index: usize,
     pub(super) shape: LayerShape,
+    /// Widths of what is carried: hidden state, cell state, latent variable and its cell state, zero if there is none.
+    pub(super) part_widths: [usize; 4],
     /// What the groups of columns of the input policy are.
     pub(super) input_policy: Vec<Segment>,
     /// What the groups of columns of the summary are.
@@ -99,8 +101,13 @@ impl LayerPlan {
         let (mut summary_groups, summary) = segments(&summary_runs(&s));
         pad(&mut summary_groups);
         let gate_parts: Vec<usize> = s.policy.gate_parts().map(|part| part.source).collect();
+        let past = match shape.kind {
+            Latent::Static => 0,
+            Latent::Recurrent => s.latent,
+        };
         Self {
             index,
+            part_widths: [s.hidden, s.hidden, s.latent, past],
             input_policy,
             summary,
             policy_runs: s.policy.runs(),

@@ -7,7 +7,9 @@ use super::shape::{Latent, Shape};
 use super::tape::Tape;
 use crate::Engine;
 use crate::simd::Path;
-use crate::stack::{Keep, Mismatch, Operands, Runner, Seen, Sizes, Slot, Stack, State, Weights};
+use crate::stack::{
+    Keep, Kept, Mismatch, Operands, Ragged, Runner, Seen, Sizes, Slot, Stack, State, Weights, show,
+};
 use std::fmt;
 
 /// The parameters of a layer are in the order of the fields of [`LayerWeights`](super::LayerWeights); those that it does not have are left out.
@@ -79,6 +81,7 @@ impl Stack for Shape {
             packed: Packed::default(),
             packed_for: None,
             tape: Tape::default(),
+            ragged: Ragged::default(),
         })
     }
 }
@@ -91,6 +94,7 @@ struct AdaptiveRunner {
     /// The instruction set of the panels; none if nothing is packed.
     packed_for: Option<Path>,
     tape: Tape,
+    ragged: Ragged,
 }
 
 impl fmt::Debug for AdaptiveRunner {
@@ -99,17 +103,6 @@ impl fmt::Debug for AdaptiveRunner {
             .field("shape", &self.plan.shape)
             .field("weights", &self.weights)
             .finish_non_exhaustive()
-    }
-}
-
-impl AdaptiveRunner {
-    fn refuse_lengths(operands: &Operands<'_>) -> Result<(), Mismatch> {
-        match operands.lengths {
-            Some(lengths) if lengths.iter().any(|&len| len != operands.steps) => {
-                Err(Mismatch::OtherLengths)
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -132,13 +125,13 @@ impl Runner for AdaptiveRunner {
         self.sizes.operands(operands)?;
         self.sizes.state("state", state, operands.batch)?;
         self.sizes.output("output", output, operands)?;
-        Self::refuse_lengths(operands)?;
         if self.packed_for != Some(engine.path()) {
             return Err(Mismatch::NotPacked);
         }
+        self.ragged.rows.take(operands);
         let pass = Pass {
             plan: &self.plan,
-            operands: *operands,
+            operands: self.ragged.rows.operands(operands),
         };
         let (packed, tape) = (&self.packed, &mut self.tape);
         pass.forward(engine, packed, tape, keep, &mut state.parts, output);
@@ -160,16 +153,22 @@ impl Runner for AdaptiveRunner {
         self.sizes.x("d_x", d_x.len(), operands)?;
         self.sizes.gradients(gradients)?;
         operands.follows("a forward pass that keeps its tape", self.tape.recorded)?;
+        self.ragged.rows.check(operands)?;
         if self.weights == Weights::Change {
             self.packed_for = None;
             self.packed.exchange_memory(&mut self.tape);
         }
         let pass = Pass {
             plan: &self.plan,
-            operands: *operands,
+            operands: self.ragged.rows.operands(operands),
         };
+        let (lengths, steps) = (pass.operands.lengths, operands.steps);
+        let (d_output, d_final) = self
+            .ragged
+            .gradients
+            .take(lengths, steps, d_output, d_state);
         let (tape, d_state) = (&mut self.tape, &mut d_state.parts);
-        pass.through_time(engine, tape, d_output, d_state, d_x, gradients);
+        pass.through_time(engine, tape, d_output, d_final, d_state, d_x, gradients);
         if self.weights == Weights::Change {
             self.packed.exchange_memory(&mut self.tape);
         }
@@ -185,9 +184,10 @@ impl Runner for AdaptiveRunner {
         self.sizes.operands(operands)?;
         self.sizes.gradients(gradients)?;
         operands.follows("through_time", self.tape.backward.pending)?;
+        self.ragged.rows.check(operands)?;
         let pass = Pass {
             plan: &self.plan,
-            operands: *operands,
+            operands: self.ragged.rows.operands(operands),
         };
         pass.weight_gradients(engine, &mut self.tape, gradients);
         Ok(())
@@ -201,48 +201,40 @@ impl Runner for AdaptiveRunner {
                 must: None,
             });
         };
+        let lengths = self.ragged.rows.lengths();
         let mut states = self.sizes.states().iter();
-        for (index, tape) in self.tape.layers.iter().enumerate() {
-            let s = &self.plan.layers[index].shape;
+        for (layer, tape) in self.plan.layers.iter().zip(&self.tape.layers) {
+            let s = &layer.shape;
+            let named = |name: &str| format!("layers.{}.{name}", layer.index);
             let mut kept = Vec::new();
             if self.plan.is_recurrent() {
-                let name = format!("layers.{index}.latent_gates");
-                kept.push((
-                    name,
-                    &tape.latent_gates[..],
-                    0..s.latent_gates,
-                    s.latent_gates,
-                ));
+                kept.push(Kept {
+                    name: named("latent_gates"),
+                    values: &tape.latent_gates,
+                    stride: s.latent_gates,
+                    columns: 0..s.latent_gates,
+                });
             }
-            for (part, name) in s.policy.named() {
-                let columns = part.kept..part.kept + part.len;
-                let name = format!("layers.{index}.policy.{name}");
-                kept.push((name, &tape.policy[..], columns, s.policy.width));
-            }
-            let gates = format!("layers.{index}.gates");
-            kept.push((gates, &tape.gates[..], 0..4 * s.hidden, 4 * s.hidden));
-            let carried = [&tape.h, &tape.c, &tape.z, &tape.z_c];
-            let parts = self.plan.parts();
-            for (values, slot) in carried.into_iter().take(parts).zip(&mut states) {
-                let width = slot.numbers();
-                kept.push((slot.name.clone(), &values[batch * width..], 0..width, width));
-            }
-            kept.retain(|(_, _, columns, _)| !columns.is_empty());
-            let mut values = Vec::new();
-            for step in 0..steps {
-                for (name, from, columns, stride) in &kept {
-                    values.clear();
-                    for row in from[step * batch * stride..].chunks(*stride).take(batch) {
-                        values.extend_from_slice(&row[columns.clone()]);
-                    }
-                    see(Seen {
-                        name,
-                        step,
-                        width: columns.len(),
-                        values: &values,
-                    });
-                }
-            }
+            kept.extend(s.policy.named().map(|(part, name)| Kept {
+                name: named(&format!("policy.{name}")),
+                values: &tape.policy,
+                stride: s.policy.width,
+                columns: part.kept..part.kept + part.len,
+            }));
+            kept.push(Kept {
+                name: named("gates"),
+                values: &tape.gates,
+                stride: 4 * s.hidden,
+                columns: 0..4 * s.hidden,
+            });
+            let carried = tape.carried().into_iter().take(self.plan.parts());
+            kept.extend(carried.zip(&mut states).map(|(values, slot)| Kept {
+                name: slot.name.clone(),
+                values: &values[batch * slot.numbers()..],
+                stride: slot.numbers(),
+                columns: 0..slot.numbers(),
+            }));
+            show(&kept, steps, batch, lengths, see);
         }
         Ok(())
     }

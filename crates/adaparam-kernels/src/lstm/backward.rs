@@ -8,14 +8,16 @@ use crate::Engine;
 use crate::cell::{Gradients, PlainCellGradient};
 use crate::gemm::{GROUP, Panels, product, tile, transposed_product};
 use crate::grid::{Reads, Writes};
+use crate::memory::Buffer;
 use crate::reduce::sum_rows;
+use crate::stack::clear_behind;
 use crate::threads::Parts;
 
 impl Pass<'_> {
     /// Everything but the gradients of parameters, of the window that `tape` recorded. Uses the recording up.
     ///
-    /// `d_output` is the gradient of the output. `d_state` is the gradient of the final state and becomes that of the initial
-    /// state. `d_x` is overwritten. The panels of the weights are packed in the memory of `packed`, if it is given: what was packed
+    /// `d_output` is the gradient of the output. `d_state` is the gradient behind the last step and becomes that of the initial
+    /// state; where rows end earlier, that of their final state is in `d_final`, part by part. `d_x` is overwritten. The panels of the weights are packed in the memory of `packed`, if it is given: what was packed
     /// there is lost.
     pub(super) fn through_time(
         &self,
@@ -23,6 +25,7 @@ impl Pass<'_> {
         mut packed: Option<&mut Packed>,
         tape: &mut Tape,
         d_output: &[f32],
+        d_final: &[Buffer],
         d_state: &mut [Vec<f32>],
         d_x: &mut [f32],
     ) {
@@ -54,9 +57,11 @@ impl Pass<'_> {
                 Above::Carried(d_above)
             };
             let own = &mut layers[index];
-            self.layer_backward(engine, &panels.hidden, layer, own, &above, d_state);
+            let d_final = d_final.get(2 * index..2 * index + 2).unwrap_or(&[]);
+            let panel = &panels.hidden;
+            self.layer_backward(engine, panel, layer, own, &above, d_final, d_state);
             let d_input: &mut [f32] = if index == 0 {
-                d_x
+                &mut *d_x
             } else {
                 d_below.resize(rows * layer.input);
                 d_below
@@ -64,6 +69,9 @@ impl Pass<'_> {
             product(engine, &own.gates, &panels.input, d_input, layer.input);
         }
         tape.pending = Some((self.steps(), self.batch()));
+        if let Some(lengths) = self.operands.lengths {
+            clear_behind(d_x, self.steps(), lengths);
+        }
     }
 
     /// The gradients of the parameters of the window that was passed through time: one product over the whole window for each
@@ -115,6 +123,7 @@ impl Pass<'_> {
         layer: &LayerPlan,
         own: &mut LayerTape,
         above: &Above<'_>,
+        d_final: &[Buffer],
         d_state: &mut [Vec<f32>],
     ) {
         let (batch, hidden) = (self.batch(), layer.hidden);
@@ -126,6 +135,9 @@ impl Pass<'_> {
         };
         let (dh, dc) = (Parts::new(dh), Parts::new(dc));
         for t in (0..self.steps()).rev() {
+            for (carried, d_final) in [&dh, &dc].into_iter().zip(d_final) {
+                self.enter(carried, d_final, hidden, t);
+            }
             engine.pool().run(hidden.div_ceil(GROUP), |task, _| {
                 let first = task * GROUP;
                 let units = GROUP.min(hidden - first);
@@ -173,6 +185,17 @@ impl Pass<'_> {
                     );
                 };
             });
+        }
+    }
+
+    /// Lets the gradient of the final state in for the rows whose last step is `t`.
+    fn enter(&self, carried: &Parts<'_, f32>, d_final: &[f32], width: usize, t: usize) {
+        let lengths = self.operands.lengths.unwrap_or_default().iter();
+        let ending = lengths.enumerate().filter(|(_, len)| **len == t + 1);
+        for (row, _) in ending {
+            let at = row * width..(row + 1) * width;
+            // SAFETY: no task runs now.
+            unsafe { carried.get(at.clone()).copy_from_slice(&d_final[at]) };
         }
     }
 }

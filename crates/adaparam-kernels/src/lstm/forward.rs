@@ -9,7 +9,7 @@ use crate::cell::{GATES, Kept, PlainCell};
 use crate::gemm::{GROUP, Panels, product, tile};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
-use crate::stack::{Keep, Operands};
+use crate::stack::{Keep, Operands, clear_behind};
 use crate::threads::Parts;
 
 impl Pass<'_> {
@@ -24,34 +24,41 @@ impl Pass<'_> {
         state: &mut [Vec<f32>],
         output: &mut [f32],
     ) {
+        let (steps, batch) = (self.steps(), self.batch());
         match keep {
             Keep::Tape => {
-                self.all_steps(engine, packed, tape, state, output);
-                tape.recorded = Some((self.steps(), self.batch()));
+                self.all_steps(engine, packed, tape, 0, state, output);
+                tape.recorded = Some((steps, batch));
             }
             Keep::State => {
                 let shape = &self.plan.shape;
-                let hidden = shape.hidden[shape.layers() - 1];
-                let x = self.operands.x.chunks_exact(self.batch() * shape.input);
-                for (x, output) in x.zip(output.chunks_exact_mut(self.batch() * hidden)) {
+                let (input, hidden) = (shape.input, shape.hidden[shape.layers() - 1]);
+                let row = |t: usize, width: usize| t * batch * width..(t + 1) * batch * width;
+                for t in 0..steps {
                     let operands = Operands {
                         steps: 1,
-                        x,
+                        x: &self.operands.x[row(t, input)],
                         ..self.operands
                     };
-                    Pass { operands, ..*self }.all_steps(engine, packed, tape, state, output);
+                    let pass = Pass { operands, ..*self };
+                    let output = &mut output[row(t, hidden)];
+                    pass.all_steps(engine, packed, tape, t, state, output);
                 }
                 tape.forget();
             }
         }
+        if let Some(lengths) = self.operands.lengths {
+            clear_behind(output, steps, lengths);
+        }
     }
 
-    /// Runs the window layer by layer.
+    /// Runs the window layer by layer, from step `first` of the whole on.
     fn all_steps(
         &self,
         engine: &Engine,
         packed: &Packed,
         tape: &mut Tape,
+        first: usize,
         state: &mut [Vec<f32>],
         output: &mut [f32],
     ) {
@@ -80,7 +87,7 @@ impl Pass<'_> {
             product(engine, x, &panels.input, &mut own.gates, 4 * hidden);
             let output = (layer.index + 1 == plan.layers.len()).then_some(&output);
             let tiles = &mut tape.tiles;
-            self.layer_forward(engine, &panels.hidden, layer, own, tiles, output);
+            self.layer_forward(engine, &panels.hidden, layer, first, own, tiles, output);
             state[0].copy_from_slice(&own.h[steps * batch * hidden..]);
             state[1].copy_from_slice(&own.c[steps * batch * hidden..]);
         }
@@ -91,6 +98,7 @@ impl Pass<'_> {
         engine: &Engine,
         panels: &Panels,
         layer: &LayerPlan,
+        first_step: usize,
         own: &mut LayerTape,
         tiles: &mut Buffer,
         output: Option<&Parts<'_, f32>>,
@@ -141,6 +149,25 @@ impl Pass<'_> {
                     ],
                 });
             });
+            for carried in [&h, &c] {
+                self.hold_ended(carried, hidden, first_step, t);
+            }
+        }
+    }
+
+    /// Carries over step `t` what the rows carried that have ended before it: it is their final state. The window starts with step
+    /// `first` of the whole.
+    fn hold_ended(&self, carried: &Parts<'_, f32>, width: usize, first: usize, t: usize) {
+        let lengths = self.operands.lengths.unwrap_or_default().iter();
+        for (row, _) in lengths.enumerate().filter(|(_, len)| **len <= first + t) {
+            let at = |slot: usize| {
+                let first = (slot * self.batch() + row) * width;
+                first..first + width
+            };
+            // SAFETY: no task runs now, and the two slots are different.
+            unsafe {
+                carried.get(at(t + 1)).copy_from_slice(carried.get(at(t)));
+            }
         }
     }
 }

@@ -6,7 +6,9 @@ use super::plan::Plan;
 use super::{Shape, Tape};
 use crate::Engine;
 use crate::simd::Path;
-use crate::stack::{Keep, Mismatch, Operands, Runner, Seen, Sizes, Slot, Stack, State, Weights};
+use crate::stack::{
+    Keep, Kept, Mismatch, Operands, Ragged, Runner, Seen, Sizes, Slot, Stack, State, Weights, show,
+};
 use std::fmt;
 
 /// The parameters of a layer are in the order of the fields of [`LayerWeights`](super::LayerWeights), without a bias that it does not have.
@@ -57,6 +59,7 @@ impl Stack for Shape {
             packed: Packed::default(),
             packed_for: None,
             tape: Tape::default(),
+            ragged: Ragged::default(),
         })
     }
 }
@@ -69,6 +72,7 @@ struct LstmRunner {
     /// The instruction set of the panels; none if nothing is packed.
     packed_for: Option<Path>,
     tape: Tape,
+    ragged: Ragged,
 }
 
 impl fmt::Debug for LstmRunner {
@@ -77,17 +81,6 @@ impl fmt::Debug for LstmRunner {
             .field("shape", &self.plan.shape)
             .field("weights", &self.weights)
             .finish_non_exhaustive()
-    }
-}
-
-impl LstmRunner {
-    fn refuse_lengths(operands: &Operands<'_>) -> Result<(), Mismatch> {
-        match operands.lengths {
-            Some(lengths) if lengths.iter().any(|&len| len != operands.steps) => {
-                Err(Mismatch::OtherLengths)
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -110,13 +103,13 @@ impl Runner for LstmRunner {
         self.sizes.operands(operands)?;
         self.sizes.state("state", state, operands.batch)?;
         self.sizes.output("output", output, operands)?;
-        Self::refuse_lengths(operands)?;
         if self.packed_for != Some(engine.path()) {
             return Err(Mismatch::NotPacked);
         }
+        self.ragged.rows.take(operands);
         let pass = Pass {
             plan: &self.plan,
-            operands: *operands,
+            operands: self.ragged.rows.operands(operands),
         };
         let (packed, tape) = (&self.packed, &mut self.tape);
         pass.forward(engine, packed, tape, keep, &mut state.parts, output);
@@ -138,9 +131,10 @@ impl Runner for LstmRunner {
         self.sizes.x("d_x", d_x.len(), operands)?;
         self.sizes.gradients(gradients)?;
         operands.follows("a forward pass that keeps its tape", self.tape.recorded)?;
+        self.ragged.rows.check(operands)?;
         let pass = Pass {
             plan: &self.plan,
-            operands: *operands,
+            operands: self.ragged.rows.operands(operands),
         };
         let packed = match self.weights {
             Weights::Change => {
@@ -149,8 +143,13 @@ impl Runner for LstmRunner {
             }
             Weights::Stay => None,
         };
+        let (lengths, steps) = (pass.operands.lengths, operands.steps);
+        let (d_output, d_final) = self
+            .ragged
+            .gradients
+            .take(lengths, steps, d_output, d_state);
         let (tape, d_state) = (&mut self.tape, &mut d_state.parts);
-        pass.through_time(engine, packed, tape, d_output, d_state, d_x);
+        pass.through_time(engine, packed, tape, d_output, d_final, d_state, d_x);
         Ok(())
     }
 
@@ -163,9 +162,10 @@ impl Runner for LstmRunner {
         self.sizes.operands(operands)?;
         self.sizes.gradients(gradients)?;
         operands.follows("through_time", self.tape.pending)?;
+        self.ragged.rows.check(operands)?;
         let pass = Pass {
             plan: &self.plan,
-            operands: *operands,
+            operands: self.ragged.rows.operands(operands),
         };
         pass.weight_gradients(engine, &mut self.tape, gradients);
         Ok(())
@@ -179,22 +179,21 @@ impl Runner for LstmRunner {
                 must: None,
             });
         };
-        for (index, tape) in self.tape.layers.iter().enumerate() {
-            let hidden = self.plan.layers[index].hidden;
-            for step in 0..steps {
-                for (name, kept, slot, width) in [
-                    ("gates", &tape.gates, step, 4 * hidden),
-                    ("hidden", &tape.h, step + 1, hidden),
-                    ("cell", &tape.c, step + 1, hidden),
-                ] {
-                    see(Seen {
-                        name: &format!("layers.{index}.{name}"),
-                        step,
-                        width,
-                        values: &kept[slot * batch * width..][..batch * width],
-                    });
-                }
-            }
+        let lengths = self.ragged.rows.lengths();
+        for (layer, tape) in self.plan.layers.iter().zip(&self.tape.layers) {
+            let hidden = layer.hidden;
+            let kept = |name: &str, values, width| Kept {
+                name: format!("layers.{}.{name}", layer.index),
+                values,
+                stride: width,
+                columns: 0..width,
+            };
+            let kept = [
+                kept("gates", &tape.gates[..], 4 * hidden),
+                kept("hidden", &tape.h[batch * hidden..], hidden),
+                kept("cell", &tape.c[batch * hidden..], hidden),
+            ];
+            show(&kept, steps, batch, lengths, see);
         }
         Ok(())
     }

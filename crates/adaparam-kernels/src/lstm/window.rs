@@ -132,7 +132,7 @@ impl Window<'_> {
                 fits(sizes.x("d_x", d_x.len(), &pass.operands));
                 fits(sizes.gradients(&gradients));
                 let d_state = &mut d_state.parts;
-                pass.through_time(engine, None, tape, d_output, d_state, d_x);
+                pass.through_time(engine, None, tape, d_output, &[], d_state, d_x);
                 pass.weight_gradients(engine, tape, &mut gradients);
             });
         });

@@ -36,6 +36,12 @@ impl<'a> LayerBackward<'a> {
             d_bias: Parts::new(d_bias),
         }
     }
+
+    /// Gradients of what is carried: hidden state, cell state, latent variable and its cell state.
+    pub(super) fn carried(&self) -> [&Parts<'a, f32>; 4] {
+        let Carried { h, c, z, z_c } = &self.carried;
+        [h, c, z, z_c]
+    }
 }
 
 /// The recorded values of a layer, shared by tasks that use different parts.

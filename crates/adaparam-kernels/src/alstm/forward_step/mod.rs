@@ -67,6 +67,11 @@ impl<'a> LayerForward<'a> {
             products: tape.products.each_mut().map(|buffer| Parts::new(buffer)),
         }
     }
+
+    /// What is carried: hidden state, cell state, latent variable and its cell state.
+    pub(super) fn carried(&self) -> [&Parts<'a, f32>; 4] {
+        [&self.h, &self.c, &self.z, &self.z_c]
+    }
 }
 
 /// One step of one layer, for some rows of the batch.
