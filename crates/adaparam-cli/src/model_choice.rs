@@ -43,7 +43,9 @@ pub(crate) fn with_changes(
     changes: &[(String, String)],
 ) -> anyhow::Result<LanguageModelConfig> {
     for (key, value) in changes {
-        config = config.with(key, value).context("--set")?;
+        config = config
+            .with(key, value)
+            .context("--set (`adaparam show --keys` lists all keys)")?;
     }
     Ok(config)
 }

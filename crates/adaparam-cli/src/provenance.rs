@@ -78,7 +78,10 @@ mod tests {
     fn the_record_names_the_burn_that_was_built() {
         let burn = record("cpu", 1).burn;
         let lock = include_str!("../../../Cargo.lock");
-        assert!(lock.contains(&format!("name = \"burn\"\nversion = \"{burn}\"")), "{burn}");
+        assert!(
+            lock.contains(&format!("name = \"burn\"\nversion = \"{burn}\"")),
+            "{burn}"
+        );
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl DataSpec {
                 TextSplit::cut(&Text::read(train)?, self.valid_share, self.test_share)?
             }
             (TextSource::Files, None, ..) => {
-                let rule = "a training text must be named, as data.train or with --text";
+                let rule = "a training text must be named, as data.train";
                 return Err(RunError::value("data.set", "files", rule).into());
             }
             (TextSource::Ptb, ..) => read_set(Dataset::Ptb, data_folder)?,

@@ -11,7 +11,7 @@ use adaparam::recurrent::{
 use adaparam_data::draw::Draws;
 use adaparam_data::text::Columns;
 use adaparam_lm::{
-    CellChoice, Droppable, DropoutSpec, LanguageModel, Machine, MaskPlace, Means, ModelSpec,
+    CellChoice, DropoutSpec, Droppable, LanguageModel, Machine, MaskPlace, Means, ModelSpec,
     TrainSpec, WindowMasks,
 };
 use burn::tensor::Device;
@@ -87,14 +87,20 @@ fn learnt(machine: &Machine, spec: &ModelSpec) -> Vec<(String, Vec<f32>)> {
         state = Some(learner.learn(engine, &weights, &window, state, Some(&masks)));
         all.push((format!("losses {step}"), learner.losses().to_vec()));
         for (weight, gradient) in weights.iter().zip(learner.gradients()) {
-            all.push((format!("gradient {step} of {}", weight.name), gradient.to_vec()));
+            all.push((
+                format!("gradient {step} of {}", weight.name),
+                gradient.to_vec(),
+            ));
         }
         let gradients = learner.gradients();
         optimiser.update(engine, &mut weights, &gradients, 1e-4);
     }
     let mut reader = machine.reader(spec, &weights, 1);
     for word in 0..5 {
-        all.push((format!("scores after {word}"), reader.scores(&[word]).to_vec()));
+        all.push((
+            format!("scores after {word}"),
+            reader.scores(&[word]).to_vec(),
+        ));
     }
     all
 }
@@ -121,6 +127,9 @@ fn a_gpu_device_gives_what_the_processor_gives() {
                 assert!(error < 1e-4, "{spec:?}: {name}: {f} is not {e}");
             }
         }
-        println!("{:?}: largest difference {worst:e} of the largest value", spec.cell);
+        println!(
+            "{:?}: largest difference {worst:e} of the largest value",
+            spec.cell
+        );
     }
 }

@@ -66,7 +66,7 @@ impl RunFolder {
                 Purpose::Training => "holds files that no training has left",
                 Purpose::Experiment => "holds files that no experiment has left",
             };
-            let rule = format!("{rule}: name a new or empty folder with --out");
+            let rule = format!("{rule}: name a new or empty folder");
             return Err(RunError::folder(path, rule));
         }
         // Found out now rather than hours later.

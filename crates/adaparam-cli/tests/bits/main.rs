@@ -22,7 +22,13 @@ fn arguments(case: &str) -> (Vec<&'static str>, bool) {
             true,
         ),
         "static" => (
-            vec!["quick", short, "model.policy=static", "model.summary=own", "train.clip=1"],
+            vec![
+                "quick",
+                short,
+                "model.policy=static",
+                "model.summary=own",
+                "train.clip=1",
+            ],
             false,
         ),
         "output" => (vec!["quick", short, "model.adaptation=output"], false),
@@ -50,7 +56,14 @@ fn trained(case: &str, instructions: &str, threads: &str) -> String {
     command
         .arg("train")
         .arg(arguments[0])
-        .args(["--seed", "7", "--set", "train.epochs=1", "--threads", threads])
+        .args([
+            "--seed",
+            "7",
+            "--set",
+            "train.epochs=1",
+            "--threads",
+            threads,
+        ])
         .args(["--instructions", instructions, "--out"])
         .arg(&run);
     for change in &arguments[1..] {
@@ -72,8 +85,12 @@ fn weights_sum(run: &Path) -> String {
         .max()
         .unwrap();
     let sums = std::fs::read_to_string(newest.join("SHA256SUMS")).unwrap();
-    let line = sums.lines().find(|line| line.ends_with("weights.safetensors"));
-    line.and_then(|line| line.split(' ').next()).unwrap().to_owned()
+    let line = sums
+        .lines()
+        .find(|line| line.ends_with("weights.safetensors"));
+    line.and_then(|line| line.split(' ').next())
+        .unwrap()
+        .to_owned()
 }
 
 #[test]

@@ -298,7 +298,12 @@ fn a_reader_of_remarks_that_has_gone_away_stops_nothing() {
 fn a_damaged_best_checkpoint_is_never_tested_as_if_it_were_another() {
     let tiny = TinyRun::new();
     // The rate explodes after the first epoch, so that the first stays the best.
-    let worse = ["--set", "train.cut_after=[1]", "--set", "train.cut_factor=0.01"];
+    let worse = [
+        "--set",
+        "train.cut_after=[1]",
+        "--set",
+        "train.cut_factor=0.01",
+    ];
     let train = [&["train", "tiny.toml", "--out", "run"][..], &worse].concat();
     tiny.done(&train);
     let best = tiny
@@ -318,7 +323,14 @@ fn a_damaged_best_checkpoint_is_never_tested_as_if_it_were_another() {
 #[test]
 fn going_on_with_other_instructions_is_said() {
     let tiny = TinyRun::new();
-    tiny.done(&["train", "tiny.toml", "--out", "run", "--instructions", "portable"]);
+    tiny.done(&[
+        "train",
+        "tiny.toml",
+        "--out",
+        "run",
+        "--instructions",
+        "portable",
+    ]);
     let newest = tiny.checkpoints("run").pop().unwrap();
     let head = fs::read_to_string(newest.join("checkpoint.json")).unwrap();
     assert!(head.contains("\"computed_with\": \"portable\""), "{head}");
@@ -332,5 +344,8 @@ fn going_on_with_other_instructions_is_said() {
         "{told}"
     );
     let error = tiny.refused(&["resume", "run", "--instructions", "avx1024"]);
-    assert!(error.contains("has no instruction set of this name; it has"), "{error}");
+    assert!(
+        error.contains("has no instruction set of this name; it has"),
+        "{error}"
+    );
 }

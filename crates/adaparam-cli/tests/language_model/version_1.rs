@@ -70,7 +70,10 @@ fn an_exported_file_of_version_1_is_evaluated_as_version_1_did() {
     let tiny = TinyRun::new();
     let file = version_1().join("model.safetensors");
     let told = tiny.done(&["eval", file.to_str().unwrap(), "--part", "test"]);
-    assert!(told.contains(&format!("perplexity {TEST_PERPLEXITY}")), "{told}");
+    assert!(
+        told.contains(&format!("perplexity {TEST_PERPLEXITY}")),
+        "{told}"
+    );
 }
 
 #[test]
@@ -99,5 +102,8 @@ fn a_checkpoint_that_claims_a_huge_model_is_refused_at_once() {
     assert_ne!(changed, head);
     tiny.replace_in_checkpoint(&folder, "checkpoint.json", changed.as_bytes());
     let error = tiny.refused(&["resume", "run"]);
-    assert!(error.contains("the model of this configuration has"), "{error}");
+    assert!(
+        error.contains("the model of this configuration has"),
+        "{error}"
+    );
 }

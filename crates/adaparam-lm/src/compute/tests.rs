@@ -131,8 +131,7 @@ fn kernels_learn_what_tensor_operations_learn() {
                 // The second window begins in the midst of the text.
                 for _ in 0..2 {
                     let engine = &machine.engine;
-                    state =
-                        Some(learner.learn(engine, &weights, &window, state, masks.as_ref()));
+                    state = Some(learner.learn(engine, &weights, &window, state, masks.as_ref()));
                 }
                 let gradients: Vec<Vec<f32>> = learner
                     .gradients()
@@ -190,7 +189,11 @@ fn a_reader_gives_the_losses_and_scores_of_the_model() {
         let mut state = model.zero_state(3);
         for window in columns.windows(40) {
             let (theirs, after) = model.losses(&window, state, None);
-            assert_close(reader.losses(&window), &numbers(theirs), &format!("{spec:?}"));
+            assert_close(
+                reader.losses(&window),
+                &numbers(theirs),
+                &format!("{spec:?}"),
+            );
             state = after;
         }
 
@@ -198,7 +201,11 @@ fn a_reader_gives_the_losses_and_scores_of_the_model() {
         let mut state = model.zero_state(1);
         for &word in &ids[..20] {
             let (theirs, after) = model.scores(&[word], [1, 1], state);
-            assert_close(reader.scores(&[word]), &numbers(theirs), &format!("{spec:?}"));
+            assert_close(
+                reader.scores(&[word]),
+                &numbers(theirs),
+                &format!("{spec:?}"),
+            );
             state = after;
         }
     }

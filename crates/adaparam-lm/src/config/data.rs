@@ -57,7 +57,7 @@ impl DataSpec {
         ];
         if self.set == TextSource::Files {
             if self.train.is_none() {
-                let rule = "a training text must be named, as data.train or with --text";
+                let rule = "a training text must be named, as data.train";
                 return Err(RunError::value("data.set", "files", rule).into());
             }
             if self.valid.is_some() != self.test.is_some() {

@@ -108,8 +108,8 @@ impl LanguageModelConfig {
                 let keys = self.keys();
                 let paths = keys.iter().map(|known| known.path.as_str());
                 let hint = nearest(key, paths)
-                    .map_or_else(String::new, |path| format!("did you mean `{path}`? "));
-                format!("there is no such key; {hint}`adaparam show --keys` lists all")
+                    .map_or_else(String::new, |path| format!("did you mean `{path}`?"));
+                format!("there is no such key; {}", hint.trim_end())
             }
         };
         RunError::value(key, value, rule).into()

@@ -134,7 +134,10 @@ mod tests {
     fn a_network_that_diverges_at_once_is_an_error_and_no_panic() {
         let error = Stopwatch::default().speed("rank 2".to_owned(), 37);
         let error = error.err().unwrap().to_string();
-        assert!(error.starts_with("rank 2: its training diverged"), "{error}");
+        assert!(
+            error.starts_with("rank 2: its training diverged"),
+            "{error}"
+        );
         let mut watch = Stopwatch::default();
         for step in [10, 20] {
             watch.see(CurvePoint { step, loss: 1.0 });

@@ -7,8 +7,7 @@ static ENGINE: RwLock<Option<Arc<Engine>>> = RwLock::new(None);
 
 /// The engine that fused recurrent layers run on. The process has one at a time, so that layers do not compete for cores.
 ///
-/// It has as many threads as [`set_threads`] said, or as the environment variable `RAYON_NUM_THREADS` says, which also
-/// holds for Burn's own operations, or as there are cores. Results are the same bits for any number.
+/// It has as many threads as [`set_threads`] said, or as there are cores. Results are the same bits for any number.
 ///
 /// It may be used by several threads at once; their work then takes turns.
 pub fn engine() -> Arc<Engine> {
@@ -17,7 +16,7 @@ pub fn engine() -> Arc<Engine> {
         .unwrap_or_else(PoisonError::into_inner)
         .clone();
     running.unwrap_or_else(|| {
-        let threads = || usual_threads(std::env::var("RAYON_NUM_THREADS").ok());
+        let threads = || available_parallelism().map_or(1, usize::from);
         let mut engine = ENGINE.write().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(engine.get_or_insert_with(|| Arc::new(Engine::new(threads()))))
     })
@@ -29,27 +28,4 @@ pub fn engine() -> Arc<Engine> {
 pub fn set_threads(threads: usize) {
     let engine = Arc::new(Engine::new(threads));
     *ENGINE.write().unwrap_or_else(PoisonError::into_inner) = Some(engine);
-}
-
-fn usual_threads(asked: Option<String>) -> usize {
-    match asked.and_then(|threads| threads.parse().ok()) {
-        Some(threads) if threads > 0 => threads,
-        _ => available_parallelism().map_or(1, usize::from),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_of_threads_that_makes_no_sense_means_all_cores() {
-        let asked = |threads: &str| usual_threads(Some(threads.to_owned()));
-        assert_eq!(asked("7"), 7);
-        let cores = usual_threads(None);
-        assert!(cores > 0);
-        for threads in ["0", "", "many", "-1"] {
-            assert_eq!(asked(threads), cores, "{threads}");
-        }
-    }
 }
