@@ -266,6 +266,8 @@ pub(crate) struct Parts<'a, T> {
 
 // SAFETY: it hands out parts of a `&mut [T]` of sendable numbers; `Parts::get` demands that they do not overlap.
 unsafe impl<T: Send> Sync for Parts<'_, T> {}
+// SAFETY: it is a `&mut [T]` that may be used from several threads.
+unsafe impl<T: Send> Send for Parts<'_, T> {}
 
 impl<'a, T> Parts<'a, T> {
     pub(crate) fn new(slice: &'a mut [T]) -> Self {

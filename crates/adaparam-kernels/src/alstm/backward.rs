@@ -1,116 +1,96 @@
-//! The backward pass of a window.
+//! The backward pass of a window, step by step.
 
-use super::Window;
-use super::backward_step::{Carried, Kept, Layer, POLICY_BLOCK, Step};
+use super::backward_step::{LayerBackward, POLICY_BLOCK, Step};
 use super::packed::BackwardPanels;
+use super::pass::Pass;
+use super::plan::{LayerPlan, Plan};
 use super::tape::{Backward, Tape};
-use super::team::Groups;
-use super::weights::{LayerGradients, State};
+use super::team::{Groups, Rows};
+use super::weights::LayerGradients;
 use crate::Engine;
-use crate::memory::Buffer;
+use crate::memory::{Buffer, recycled};
+use crate::stack::clear_behind;
 use crate::threads::Parts;
 
-impl Window<'_> {
-    /// Gradients of the window that `tape` recorded in [`Window::forward`]. Uses the recording up.
-    ///
-    /// `d_output` is the gradient of the output. `d_state` is the gradient of the final state and becomes that of the initial
-    /// state. `d_x` and `gradients` are overwritten.
-    ///
-    /// # Panics
-    /// If `tape` holds no recording of a window of this size, or a slice has not the length that the shape gives.
-    pub fn backward(
-        &self,
-        engine: &Engine,
-        tape: &mut Tape,
-        d_output: &[f32],
-        d_state: &mut State,
-        d_x: &mut [f32],
-        gradients: &mut [LayerGradients<'_>],
-    ) {
-        self.through_time(engine, tape, d_output, d_state, d_x, gradients);
-        self.weight_gradients(engine, tape, gradients);
-    }
+/// Numbers in the gradients of a layer's bias, one for each group of rows.
+pub(super) fn d_bias_len(layer: &LayerPlan, batch: usize) -> usize {
+    let bias = layer.shape.policy.bias.map_or(0, |part| part.len);
+    Groups::of(batch).count() * bias
+}
 
-    /// The first half of [`Window::backward`]: everything but the gradients of matrices.
-    pub fn through_time(
+/// Numbers in the partial gradients of a latent variable.
+pub(super) fn d_latent_len(plan: &Plan, batch: usize) -> usize {
+    let partial = plan.layers.iter();
+    let partial = partial.map(|layer| layer.shape.policy.width.div_ceil(POLICY_BLOCK));
+    partial.max().unwrap_or(0) * batch * plan.shape.latent
+}
+
+impl Pass<'_> {
+    /// Everything but the gradients of matrices, of the window that `tape` recorded. Uses the recording up.
+    ///
+    /// `d_output` is the gradient of the output. `d_state` is the gradient behind the last step and becomes that of the initial
+    /// state; where rows end earlier, that of their final state is in `d_final`, part by part. `d_x` and the biases of the main cells in `gradients` are overwritten.
+    pub(super) fn through_time(
         &self,
         engine: &Engine,
         tape: &mut Tape,
         d_output: &[f32],
-        d_state: &mut State,
+        d_final: &[Buffer],
+        d_state: &mut [Vec<f32>],
         d_x: &mut [f32],
-        gradients: &mut [LayerGradients<'_>],
+        gradients: &mut [&mut [f32]],
     ) {
-        self.check();
-        let (shape, steps, batch) = (self.shape, self.steps, self.batch);
-        assert_eq!(
-            tape.recorded.take(),
-            Some((steps, batch)),
-            "steps and batch of the recording"
-        );
-        assert_eq!(
-            d_output.len(),
-            steps * batch * shape.hidden[shape.layers() - 1],
-            "length of the output's gradient"
-        );
-        assert_eq!(d_x.len(), self.x.len(), "length of the input's gradient");
-        assert_eq!(gradients.len(), shape.layers(), "layers of the gradients");
-        let layers: Vec<Layer> = (0..shape.layers())
-            .map(|index| Layer::new(self, index))
-            .collect();
+        let (plan, steps, batch) = (self.plan, self.steps(), self.batch());
+        tape.recorded = None;
+        tape.prepare_tiles(engine, batch);
         let Backward {
             panels,
-            layers: carried,
+            views,
             d_latent,
             d_biases,
             ..
         } = &mut tape.backward;
-        panels.resize_with(shape.layers(), BackwardPanels::default);
-        for (layer, panels) in layers.iter().zip(panels.iter_mut()) {
-            panels.pack(engine, &layer.shape, &self.weights[layer.index]);
+        panels.resize_with(plan.layers.len(), BackwardPanels::default);
+        for (layer, panels) in plan.layers.iter().zip(panels.iter_mut()) {
+            panels.pack(engine, layer, &self.weights(layer));
         }
-        d_biases.resize_with(shape.layers(), Buffer::default);
-        for (index, (gradients, d_bias)) in gradients.iter().zip(&mut *d_biases).enumerate() {
-            gradients.check(shape, index);
-            d_bias.resize(Groups::of(batch).count() * gradients.bias.len());
+        d_biases.resize_with(plan.layers.len(), Buffer::default);
+        for (layer, d_bias) in plan.layers.iter().zip(d_biases.iter_mut()) {
+            d_bias.resize(d_bias_len(layer, batch));
             d_bias.fill(0.0);
         }
-        std::mem::swap(carried, d_state);
-        let partial = layers
-            .iter()
-            .map(|layer| layer.shape.policy.width.div_ceil(POLICY_BLOCK))
-            .max()
-            .unwrap_or(0);
-        d_latent.resize(partial * batch * shape.latent);
+        d_latent.resize(d_latent_len(plan, batch));
+
+        let mut layers: Vec<LayerBackward<'_>> = recycled(std::mem::take(views));
+        let carried = d_state.chunks_mut(plan.parts());
+        let parts = tape.layers.iter_mut().zip(carried).zip(&mut *d_biases);
+        layers.extend(
+            parts.map(|((tape, carried), d_bias)| LayerBackward::new(tape, carried, d_bias)),
+        );
         {
             let d_latent = Parts::new(d_latent);
-            let tapes: Vec<Kept<'_>> = tape.layers.iter_mut().map(Kept::new).collect();
-            let carried: Vec<Carried<'_>> = carried.iter_mut().map(Carried::new).collect();
-            let d_biases: Vec<Parts<'_, f32>> = d_biases
-                .iter_mut()
-                .map(|d_bias| Parts::new(d_bias))
-                .collect();
-            let d_x = Parts::new(d_x);
+            let d_x = Parts::new(&mut *d_x);
             let tiles = Parts::new(&mut tape.tiles);
             self.divide(engine, |team, groups| {
+                let rows = Groups::of(batch).rows(groups.clone());
                 for t in (0..steps).rev() {
-                    for layer in layers.iter().rev() {
+                    self.enter(&layers, d_final, rows, t);
+                    for (layer, panels) in plan.layers.iter().zip(&*panels).rev() {
                         let step = Step {
                             path: engine.path(),
                             team,
-                            rows: Groups::of(batch).rows(groups.clone()),
+                            rows,
                             groups: groups.clone(),
-                            window: self,
+                            pass: self,
                             layer,
-                            panels: &panels[layer.index],
-                            tapes: &tapes,
-                            carried: &carried,
+                            panels,
+                            layers: &layers,
                             d_x: &d_x,
                             tiles: &tiles,
                             d_latent: &d_latent,
                             t,
                         };
-                        step.cell(d_output, &d_biases[layer.index]);
+                        step.cell(d_output);
                         step.inputs();
                         step.policy();
                         step.latent();
@@ -119,16 +99,38 @@ impl Window<'_> {
                 }
             });
         }
-        for (gradients, d_bias) in gradients.iter_mut().zip(d_biases) {
-            gradients.bias.fill(0.0);
-            for d_bias in d_bias.chunks_exact(gradients.bias.len().max(1)) {
-                for (sum, x) in gradients.bias.iter_mut().zip(d_bias) {
+        *views = recycled(layers);
+        if let Some(lengths) = self.operands.lengths {
+            clear_behind(d_x, steps, lengths);
+        }
+        for (gradients, d_bias) in gradients.chunks_mut(plan.parameters()).zip(d_biases) {
+            let sum = LayerGradients::of_layer(plan, gradients).bias;
+            sum.fill(0.0);
+            for d_bias in d_bias.chunks_exact(sum.len().max(1)) {
+                for (sum, x) in sum.iter_mut().zip(d_bias) {
                     *sum += x;
                 }
             }
         }
-        std::mem::swap(carried, d_state);
-        tape.recorded = None;
         tape.backward.pending = Some((steps, batch));
+    }
+
+    /// Lets the gradient of the final state in for the rows whose last step is `t`.
+    fn enter(&self, layers: &[LayerBackward<'_>], d_final: &[Buffer], rows: Rows, t: usize) {
+        let Some(lengths) = self.operands.lengths else {
+            return;
+        };
+        let of_layers = layers.iter().zip(&self.plan.layers);
+        for ((own, layer), d_final) in of_layers.zip(d_final.chunks(self.plan.parts())) {
+            let parts = own.carried().into_iter().zip(layer.part_widths);
+            for ((carried, width), d_final) in parts.zip(d_final) {
+                let rows = rows.first..rows.first + rows.count;
+                for row in rows.filter(|&row| lengths[row] == t + 1) {
+                    let at = row * width..(row + 1) * width;
+                    // SAFETY: nobody else uses these rows now.
+                    unsafe { carried.get(at.clone()).copy_from_slice(&d_final[at]) };
+                }
+            }
+        }
     }
 }

@@ -1,40 +1,38 @@
 //! Gradients of the matrices: one product over the whole window for each.
 
-use super::Window;
-use super::shape::{Latent, LayerShape};
+use super::pass::Pass;
+use super::plan::LayerPlan;
 use super::tape::{LayerTape, Tape};
 use super::weights::LayerGradients;
 use crate::Engine;
 use crate::gemm::{Scratch, transposed_product};
 use crate::reduce::sum_rows;
 
-impl Window<'_> {
-    /// The second half of [`Window::backward`]: one product over the whole window for each matrix.
-    pub fn weight_gradients(
+impl Pass<'_> {
+    /// The gradients of all parameters but the biases of the main cells, of the window that was passed through time.
+    pub(super) fn weight_gradients(
         &self,
         engine: &Engine,
         tape: &mut Tape,
-        gradients: &mut [LayerGradients<'_>],
+        gradients: &mut [&mut [f32]],
     ) {
-        let (steps, batch) = (self.steps, self.batch);
-        assert_eq!(
-            tape.backward.pending.take(),
-            Some((steps, batch)),
-            "steps and batch of the pass through time"
-        );
-        let rows = steps * batch;
+        let (plan, batch) = (self.plan, self.batch());
+        let rows = self.steps() * batch;
+        tape.backward.pending = None;
         let scratch = &mut tape.backward.products;
-        for (index, gradients) in gradients.iter_mut().enumerate() {
-            let s = self.shape.layer(index);
+        let layers = plan.layers.iter();
+        for (layer, gradients) in layers.zip(gradients.chunks_mut(plan.parameters())) {
+            let gradients = LayerGradients::of_layer(plan, gradients);
+            let (s, index) = (&layer.shape, layer.index);
             let own = &tape.layers[index];
             // What came from the layer below or is carried starts a step earlier or later; rows follow each other either way.
             let x = if index == 0 {
-                self.x
+                self.operands.x
             } else {
                 &tape.layers[index - 1].h[batch * s.input..]
             };
             let other_latent = match index {
-                0 => &tape.layers[self.shape.layers() - 1].z[..],
+                0 => &tape.layers[plan.layers.len() - 1].z[..],
                 _ => &tape.layers[index - 1].z[batch * s.latent..],
             };
             let mut product = |a: &[f32], m: usize, b: &[f32], n: usize, c: &mut [f32]| {
@@ -79,7 +77,7 @@ impl Window<'_> {
                 product(other_latent, s.latent, d_latent, latent_gates, d_other);
             }
             sum_rows(engine, d_latent, rows, gradients.latent_input_bias);
-            if self.shape.kind == Latent::Recurrent {
+            if plan.is_recurrent() {
                 product(
                     &own.z,
                     s.latent,
@@ -94,7 +92,7 @@ impl Window<'_> {
             projection_gradient(
                 engine,
                 scratch,
-                &s,
+                layer,
                 own,
                 (rows, batch),
                 gradients.projection,
@@ -106,18 +104,19 @@ impl Window<'_> {
 fn projection_gradient(
     engine: &Engine,
     scratch: &mut Scratch,
-    s: &LayerShape,
+    layer: &LayerPlan,
     own: &LayerTape,
     (rows, batch): (usize, usize),
     to: &mut [f32],
 ) {
+    let s = &layer.shape;
     let z = &own.z[batch * s.latent..];
     let width = s.policy.width;
     let add = s.policy.overlaps();
     if add {
         to.fill(0.0);
     }
-    for run in s.policy.runs() {
+    for run in &layer.policy_runs {
         let shape = (s.latent, run.len, rows);
         let d_policy = &own.policy[run.kept.min(own.policy.len())..];
         transposed_product(

@@ -16,61 +16,23 @@
 
 mod backward;
 mod backward_step;
+mod bytes;
 mod forward;
 mod forward_step;
 mod gradients;
 mod packed;
+mod pass;
+mod plan;
 mod pointwise;
 mod runner;
 mod shape;
 mod tape;
 mod team;
 mod weights;
+mod window;
 
 pub use packed::Packed;
 pub use shape::{Adaptation, Latent, LayerShape, Part, Policy, PolicyLayout, Shape, Summary};
 pub use tape::Tape;
 pub use weights::{LayerGradients, LayerMasks, LayerState, LayerWeights, State};
-
-/// A window of a sequence and the stack that runs over it.
-#[derive(Clone, Copy)]
-pub struct Window<'a> {
-    /// Which stack.
-    pub shape: &'a Shape,
-    /// Its parameters, the lowest layer first.
-    pub weights: &'a [LayerWeights<'a>],
-    /// Its dropout, the lowest layer first.
-    pub masks: &'a [LayerMasks<'a>],
-    /// Number of steps.
-    pub steps: usize,
-    /// Rows at every step.
-    pub batch: usize,
-    /// `[steps, batch, input]`.
-    pub x: &'a [f32],
-}
-
-impl Window<'_> {
-    fn check(&self) {
-        let layers = self.shape.layers();
-        assert!(layers > 0 && self.batch > 0, "a window has layers and rows");
-        assert_eq!(self.weights.len(), layers, "layers of the weights");
-        assert_eq!(self.masks.len(), layers, "layers of the masks");
-        assert_eq!(
-            self.x.len(),
-            self.steps * self.batch * self.shape.input,
-            "length of the input"
-        );
-        for (index, (weights, masks)) in self.weights.iter().zip(self.masks).enumerate() {
-            weights.check(self.shape, index);
-            for (mask, size) in [
-                (masks.hidden, self.shape.hidden[index]),
-                (masks.latent, self.shape.latent),
-            ] {
-                assert!(
-                    mask.is_none_or(|mask| mask.len() == self.batch * size),
-                    "length of a mask of layer {index}"
-                );
-            }
-        }
-    }
-}
+pub use window::Window;

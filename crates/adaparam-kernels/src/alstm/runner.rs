@@ -1,17 +1,18 @@
 //! The adaptive LSTM behind the contract of all stacks.
 
 use super::packed::Packed;
+use super::pass::Pass;
+use super::plan::Plan;
 use super::shape::{Latent, Shape};
 use super::tape::Tape;
-use super::weights::{LayerGradients, LayerMasks, LayerState, LayerWeights};
-use super::{State as LayerStates, Window};
 use crate::Engine;
 use crate::simd::Path;
-use crate::stack::{Keep, Mismatch, Operands, Runner, Seen, Sizes, Slot, Stack, State, Weights};
+use crate::stack::{
+    Keep, Kept, Mismatch, Operands, Ragged, Runner, Seen, Sizes, Slot, Stack, State, Weights, show,
+};
 use std::fmt;
-use std::mem::take;
 
-/// The parameters of a layer are in the order of the fields of [`LayerWeights`]; those that it does not have are left out.
+/// The parameters of a layer are in the order of the fields of [`LayerWeights`](super::LayerWeights); those that it does not have are left out.
 impl Stack for Shape {
     fn d_input(&self) -> usize {
         self.input
@@ -75,92 +76,40 @@ impl Stack for Shape {
     fn runner(&self, weights: Weights) -> Box<dyn Runner> {
         Box::new(AdaptiveRunner {
             sizes: Sizes::of(self),
-            shape: self.clone(),
+            plan: Plan::new(self),
             weights,
             packed: Packed::default(),
             packed_for: None,
             tape: Tape::default(),
+            ragged: Ragged::default(),
         })
     }
 }
 
 struct AdaptiveRunner {
-    shape: Shape,
+    plan: Plan,
     sizes: Sizes,
     weights: Weights,
     packed: Packed,
     /// The instruction set of the panels; none if nothing is packed.
     packed_for: Option<Path>,
     tape: Tape,
+    ragged: Ragged,
 }
 
 impl fmt::Debug for AdaptiveRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AdaptiveRunner")
-            .field("shape", &self.shape)
+            .field("shape", &self.plan.shape)
             .field("weights", &self.weights)
             .finish_non_exhaustive()
-    }
-}
-
-impl AdaptiveRunner {
-    /// Hands the operands, layer by layer, to `work`.
-    fn window(shape: &Shape, operands: &Operands<'_>, work: impl FnOnce(Window<'_>)) {
-        let weights = LayerWeights::of_stack(shape, operands.weights.iter().copied());
-        let mask = |index: usize| operands.masks.get(index).copied().flatten();
-        let masks: Vec<_> = (0..shape.layers())
-            .map(|index| LayerMasks {
-                hidden: mask(2 * index),
-                latent: mask(2 * index + 1),
-            })
-            .collect();
-        work(Window {
-            shape,
-            weights: &weights,
-            masks: &masks,
-            steps: operands.steps,
-            batch: operands.batch,
-            x: operands.x,
-        });
-    }
-
-    /// Hands `state`, layer by layer, to `work`.
-    fn by_layers(shape: &Shape, state: &mut State, work: impl FnOnce(&mut LayerStates)) {
-        let recurrent = shape.kind == Latent::Recurrent;
-        let mut parts = state.parts.iter_mut();
-        let mut next = || parts.next().map(take).unwrap_or_default();
-        let layers = shape.hidden.iter();
-        let mut layers: LayerStates = layers
-            .map(|_| LayerState {
-                h: next(),
-                c: next(),
-                z: next(),
-                z_c: if recurrent { next() } else { Vec::new() },
-            })
-            .collect();
-        work(&mut layers);
-        state.parts.clear();
-        for LayerState { h, c, z, z_c } in layers {
-            state.parts.extend([h, c, z]);
-            state.parts.extend(recurrent.then_some(z_c));
-        }
-    }
-
-    fn refuse_lengths(operands: &Operands<'_>) -> Result<(), Mismatch> {
-        match operands.lengths {
-            Some(lengths) if lengths.iter().any(|&len| len != operands.steps) => {
-                Err(Mismatch::OtherLengths)
-            }
-            _ => Ok(()),
-        }
     }
 }
 
 impl Runner for AdaptiveRunner {
     fn pack(&mut self, engine: &Engine, weights: &[&[f32]]) -> Result<(), Mismatch> {
         self.sizes.weights(weights)?;
-        let weights = LayerWeights::of_stack(&self.shape, weights.iter().copied());
-        self.packed.pack(engine, &self.shape, &weights);
+        self.packed.pack_plan(engine, &self.plan, weights);
         self.packed_for = Some(engine.path());
         Ok(())
     }
@@ -176,17 +125,16 @@ impl Runner for AdaptiveRunner {
         self.sizes.operands(operands)?;
         self.sizes.state("state", state, operands.batch)?;
         self.sizes.output("output", output, operands)?;
-        Self::refuse_lengths(operands)?;
         if self.packed_for != Some(engine.path()) {
             return Err(Mismatch::NotPacked);
         }
+        self.ragged.rows.take(operands);
+        let pass = Pass {
+            plan: &self.plan,
+            operands: self.ragged.rows.operands(operands),
+        };
         let (packed, tape) = (&self.packed, &mut self.tape);
-        Self::window(&self.shape, operands, |window| {
-            Self::by_layers(&self.shape, state, |state| match keep {
-                Keep::Tape => window.forward(engine, packed, tape, state, output),
-                Keep::State => window.evaluate(engine, packed, tape, state, output),
-            });
-        });
+        pass.forward(engine, packed, tape, keep, &mut state.parts, output);
         Ok(())
     }
 
@@ -205,18 +153,22 @@ impl Runner for AdaptiveRunner {
         self.sizes.x("d_x", d_x.len(), operands)?;
         self.sizes.gradients(gradients)?;
         operands.follows("a forward pass that keeps its tape", self.tape.recorded)?;
+        self.ragged.rows.check(operands)?;
         if self.weights == Weights::Change {
             self.packed_for = None;
             self.packed.exchange_memory(&mut self.tape);
         }
-        let tape = &mut self.tape;
-        let gradients = gradients.iter_mut().map(|gradient| &mut **gradient);
-        let mut gradients = LayerGradients::of_stack(&self.shape, gradients);
-        Self::window(&self.shape, operands, |window| {
-            Self::by_layers(&self.shape, d_state, |d_state| {
-                window.through_time(engine, tape, d_output, d_state, d_x, &mut gradients);
-            });
-        });
+        let pass = Pass {
+            plan: &self.plan,
+            operands: self.ragged.rows.operands(operands),
+        };
+        let (lengths, steps) = (pass.operands.lengths, operands.steps);
+        let (d_output, d_final) = self
+            .ragged
+            .gradients
+            .take(lengths, steps, d_output, d_state);
+        let (tape, d_state) = (&mut self.tape, &mut d_state.parts);
+        pass.through_time(engine, tape, d_output, d_final, d_state, d_x, gradients);
         if self.weights == Weights::Change {
             self.packed.exchange_memory(&mut self.tape);
         }
@@ -232,12 +184,12 @@ impl Runner for AdaptiveRunner {
         self.sizes.operands(operands)?;
         self.sizes.gradients(gradients)?;
         operands.follows("through_time", self.tape.backward.pending)?;
-        let tape = &mut self.tape;
-        let gradients = gradients.iter_mut().map(|gradient| &mut **gradient);
-        let mut gradients = LayerGradients::of_stack(&self.shape, gradients);
-        Self::window(&self.shape, operands, |window| {
-            window.weight_gradients(engine, tape, &mut gradients);
-        });
+        self.ragged.rows.check(operands)?;
+        let pass = Pass {
+            plan: &self.plan,
+            operands: self.ragged.rows.operands(operands),
+        };
+        pass.weight_gradients(engine, &mut self.tape, gradients);
         Ok(())
     }
 
@@ -249,49 +201,45 @@ impl Runner for AdaptiveRunner {
                 must: None,
             });
         };
+        let lengths = self.ragged.rows.lengths();
         let mut states = self.sizes.states().iter();
-        for (index, tape) in self.tape.layers.iter().enumerate() {
-            let s = self.shape.layer(index);
+        for (layer, tape) in self.plan.layers.iter().zip(&self.tape.layers) {
+            let s = &layer.shape;
+            let named = |name: &str| format!("layers.{}.{name}", layer.index);
             let mut kept = Vec::new();
-            if self.shape.kind == Latent::Recurrent {
-                let name = format!("layers.{index}.latent_gates");
-                kept.push((
-                    name,
-                    &tape.latent_gates[..],
-                    0..s.latent_gates,
-                    s.latent_gates,
-                ));
+            if self.plan.is_recurrent() {
+                kept.push(Kept {
+                    name: named("latent_gates"),
+                    values: &tape.latent_gates,
+                    stride: s.latent_gates,
+                    columns: 0..s.latent_gates,
+                });
             }
-            for (part, name) in s.policy.named() {
-                let columns = part.kept..part.kept + part.len;
-                let name = format!("layers.{index}.policy.{name}");
-                kept.push((name, &tape.policy[..], columns, s.policy.width));
-            }
-            let gates = format!("layers.{index}.gates");
-            kept.push((gates, &tape.gates[..], 0..4 * s.hidden, 4 * s.hidden));
-            let carried = [&tape.h, &tape.c, &tape.z, &tape.z_c];
-            let parts = 3 + usize::from(self.shape.kind == Latent::Recurrent);
-            for (values, slot) in carried.into_iter().take(parts).zip(&mut states) {
-                let width = slot.numbers();
-                kept.push((slot.name.clone(), &values[batch * width..], 0..width, width));
-            }
-            kept.retain(|(_, _, columns, _)| !columns.is_empty());
-            let mut values = Vec::new();
-            for step in 0..steps {
-                for (name, from, columns, stride) in &kept {
-                    values.clear();
-                    for row in from[step * batch * stride..].chunks(*stride).take(batch) {
-                        values.extend_from_slice(&row[columns.clone()]);
-                    }
-                    see(Seen {
-                        name,
-                        step,
-                        width: columns.len(),
-                        values: &values,
-                    });
-                }
-            }
+            kept.extend(s.policy.named().map(|(part, name)| Kept {
+                name: named(&format!("policy.{name}")),
+                values: &tape.policy,
+                stride: s.policy.width,
+                columns: part.kept..part.kept + part.len,
+            }));
+            kept.push(Kept {
+                name: named("gates"),
+                values: &tape.gates,
+                stride: 4 * s.hidden,
+                columns: 0..4 * s.hidden,
+            });
+            let carried = tape.carried().into_iter().take(self.plan.parts());
+            kept.extend(carried.zip(&mut states).map(|(values, slot)| Kept {
+                name: slot.name.clone(),
+                values: &values[batch * slot.numbers()..],
+                stride: slot.numbers(),
+                columns: 0..slot.numbers(),
+            }));
+            show(&kept, steps, batch, lengths, see);
         }
         Ok(())
+    }
+
+    fn bytes(&self, engine: &Engine, keep: Keep, steps: usize, batch: usize) -> usize {
+        self.plan.bytes(engine, self.weights, keep, steps, batch)
     }
 }

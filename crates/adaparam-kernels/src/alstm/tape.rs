@@ -1,21 +1,14 @@
 //! Values of a window that its backward pass needs, and scratch space. Allocated once, reused by every window.
 
+use super::backward_step::LayerBackward;
+use super::forward_step::LayerForward;
 use super::packed::BackwardPanels;
-use super::shape::{Latent, LayerShape, Shape};
-use super::weights::LayerState;
+use super::plan::{LayerPlan, Plan};
 use crate::Engine;
 use crate::cell::GATES;
 use crate::gemm::Scratch;
 use crate::memory::Buffer;
-
-/// Which values a forward pass keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
-    /// Those of all steps, for a backward pass.
-    All,
-    /// Those of the current step only.
-    Step,
-}
+use crate::stack::Keep;
 
 /// Buffers of a forward pass, and of the backward pass that consumes it.
 #[derive(Default)]
@@ -23,6 +16,8 @@ pub struct Tape {
     pub(super) layers: Vec<LayerTape>,
     /// Tiles of products, one set for each thread.
     pub(super) tiles: Buffer,
+    /// Room for what forward steps share, empty between windows.
+    pub(super) views: Vec<LayerForward<'static>>,
     pub(super) backward: Backward,
     /// Steps and batch of the window that can be passed backward.
     pub(super) recorded: Option<(usize, usize)>,
@@ -52,7 +47,8 @@ pub(super) struct LayerTape {
 #[derive(Default)]
 pub(super) struct Backward {
     pub(super) panels: Vec<BackwardPanels>,
-    pub(super) layers: Vec<LayerState>,
+    /// Room for what backward steps share, empty between windows.
+    pub(super) views: Vec<LayerBackward<'static>>,
     /// Partial gradients of the latent variable.
     pub(super) d_latent: Buffer,
     /// Gradients of the biases, for each layer one for each group of rows.
@@ -63,22 +59,75 @@ pub(super) struct Backward {
 }
 
 impl LayerTape {
-    fn prepare(&mut self, shape: &Shape, s: &LayerShape, rows: usize, carried: usize) {
-        let recurrent = usize::from(shape.kind == Latent::Recurrent);
+    /// What is carried: hidden state, cell state, latent variable and its cell state.
+    pub(super) fn carried(&self) -> [&Buffer; 4] {
+        [&self.h, &self.c, &self.z, &self.z_c]
+    }
+
+    pub(super) fn carried_mut(&mut self) -> [&mut Buffer; 4] {
+        [&mut self.h, &mut self.c, &mut self.z, &mut self.z_c]
+    }
+
+    /// Numbers of every buffer, for `rows` rows of all steps and `carried` rows of what is carried.
+    pub(super) fn numbers(
+        plan: &Plan,
+        layer: &LayerPlan,
+        rows: usize,
+        carried: usize,
+    ) -> [usize; 11] {
+        let s = &layer.shape;
+        let recurrent = usize::from(plan.is_recurrent());
         let input = usize::from(s.policy.input.is_some());
         let output = usize::from(s.policy.input_product.is_some());
-        self.h.resize(carried * s.hidden);
-        self.c.resize(carried * s.hidden);
-        self.z.resize(carried * s.latent);
-        self.z_c.resize(carried * s.latent * recurrent);
-        self.gates.resize(rows * 4 * s.hidden);
-        self.latent_gates.resize(rows * s.latent_gates);
-        self.policy.resize(rows * s.policy.width);
-        self.adapted[0].resize(input * rows * s.input);
-        self.adapted[1].resize(input * rows * s.hidden);
-        for products in &mut self.products {
-            products.resize(output * rows * 4 * s.hidden);
-        }
+        [
+            carried * s.hidden,
+            carried * s.hidden,
+            carried * s.latent,
+            carried * s.latent * recurrent,
+            rows * 4 * s.hidden,
+            rows * s.latent_gates,
+            rows * s.policy.width,
+            input * rows * s.input,
+            input * rows * s.hidden,
+            output * rows * 4 * s.hidden,
+            output * rows * 4 * s.hidden,
+        ]
+    }
+
+    /// Every buffer.
+    fn buffers(&mut self) -> [&mut Buffer; 11] {
+        let Self {
+            h,
+            c,
+            z,
+            z_c,
+            gates,
+            latent_gates,
+            policy,
+            adapted: [adapted_input, adapted_hidden],
+            products: [input_product, hidden_product],
+        } = self;
+        [
+            h,
+            c,
+            z,
+            z_c,
+            gates,
+            latent_gates,
+            policy,
+            adapted_input,
+            adapted_hidden,
+            input_product,
+            hidden_product,
+        ]
+    }
+}
+
+/// Rows that a window keeps of all steps, and of what is carried.
+pub(super) fn kept_rows(keep: Keep, steps: usize, batch: usize) -> (usize, usize) {
+    match keep {
+        Keep::Tape => (steps * batch, (steps + 1) * batch),
+        Keep::State => (batch, 2 * batch),
     }
 }
 
@@ -86,21 +135,26 @@ impl Tape {
     pub(super) fn prepare(
         &mut self,
         engine: &Engine,
-        shape: &Shape,
+        plan: &Plan,
         keep: Keep,
         steps: usize,
         batch: usize,
     ) {
-        let (rows, carried) = match keep {
-            Keep::All => (steps * batch, (steps + 1) * batch),
-            Keep::Step => (batch, 2 * batch),
-        };
+        let (rows, carried) = kept_rows(keep, steps, batch);
         self.recorded = None;
         self.backward.pending = None;
-        self.layers.resize_with(shape.layers(), LayerTape::default);
-        for (index, layer) in self.layers.iter_mut().enumerate() {
-            layer.prepare(shape, &shape.layer(index), rows, carried);
+        self.layers
+            .resize_with(plan.layers.len(), LayerTape::default);
+        for (tape, layer) in self.layers.iter_mut().zip(&plan.layers) {
+            let numbers = LayerTape::numbers(plan, layer, rows, carried);
+            for (buffer, numbers) in tape.buffers().into_iter().zip(numbers) {
+                buffer.resize(numbers);
+            }
         }
+        self.prepare_tiles(engine, batch);
+    }
+
+    pub(super) fn prepare_tiles(&mut self, engine: &Engine, batch: usize) {
         self.tiles.resize(engine.pool().threads() * tile_len(batch));
     }
 }

@@ -4,15 +4,13 @@
 //! batch for the whole window, and waits for nobody. The first reads each weight once a step, the second once a step for each
 //! thread: it is for stacks that are small enough to stay in cache.
 
-use super::Window;
+use super::pass::Pass;
 use crate::Engine;
 use crate::threads::Pool;
 use std::ops::Range;
 
 /// Most rows that are never divided: sums over the batch are sums over groups of them, whoever computes those.
 const GROUP_ROWS: usize = 5;
-/// Most numbers in the weights of a stack whose threads divide the batch.
-const SMALL: usize = 1 << 20;
 
 /// Some rows of a batch.
 #[derive(Clone, Copy)]
@@ -65,12 +63,12 @@ impl Team<'_> {
     }
 }
 
-impl Window<'_> {
+impl Pass<'_> {
     /// Calls `work` for teams of threads and their groups of rows.
     pub(super) fn divide(&self, engine: &Engine, work: impl Fn(Team<'_>, Range<usize>) + Sync) {
-        let (pool, groups) = (engine.pool(), Groups::of(self.batch).count());
+        let (pool, groups) = (engine.pool(), Groups::of(self.batch()).count());
         let teams = pool.threads().min(groups);
-        if self.is_small() && teams > 1 {
+        if self.plan.small && teams > 1 {
             pool.run(teams, |team, thread| {
                 let groups = groups * team / teams..groups * (team + 1) / teams;
                 work(Team::One(thread), groups);
@@ -78,16 +76,5 @@ impl Window<'_> {
         } else {
             work(Team::All(pool), 0..groups);
         }
-    }
-
-    fn is_small(&self) -> bool {
-        let numbers = self.weights.iter().map(|weights| {
-            weights.latent_input.len()
-                + weights.latent_hidden.len()
-                + weights.projection.len()
-                + weights.input.len()
-                + weights.hidden.len()
-        });
-        numbers.sum::<usize>() <= SMALL
     }
 }

@@ -1,5 +1,6 @@
 //! Parameters, states, masks and gradients of a stack, as borrowed slices.
 
+use super::plan::Plan;
 use super::shape::{Latent, Shape};
 
 /// Defines [`LayerWeights`] and [`LayerGradients`], which differ only in what they borrow.
@@ -33,43 +34,41 @@ macro_rules! layer {
             /// If there are too few.
             pub fn of_stack(shape: &Shape, tensors: impl IntoIterator<Item = $slice>) -> Vec<Self> {
                 let mut tensors = tensors.into_iter();
+                let layers = shape.hidden.iter();
+                layers.map(|_| Self::next_layer(shape, &mut tensors)).collect()
+            }
+
+            fn next_layer(shape: &Shape, tensors: &mut impl Iterator<Item = $slice>) -> Self {
                 let mut next = |exists: bool| -> $slice {
                     if exists { tensors.next().expect("every layer has all of its tensors") } else { $none }
                 };
                 let recurrent = shape.kind == Latent::Recurrent;
-                let layers = shape.hidden.iter();
-                layers
-                    .map(|_| Self {
-                        latent_input: next(true),
-                        latent_hidden: next(recurrent),
-                        latent_input_bias: next(true),
-                        latent_hidden_bias: next(recurrent),
-                        projection: next(true),
-                        input: next(true),
-                        hidden: next(true),
-                        bias: next(shape.bias),
-                    })
-                    .collect()
+                Self {
+                    latent_input: next(true),
+                    latent_hidden: next(recurrent),
+                    latent_input_bias: next(true),
+                    latent_hidden_bias: next(recurrent),
+                    projection: next(true),
+                    input: next(true),
+                    hidden: next(true),
+                    bias: next(shape.bias),
+                }
             }
 
-            /// # Panics
-            /// If a slice has not the length that `shape` gives layer `index`.
-            pub(super) fn check(&self, shape: &Shape, index: usize) {
-                let s = shape.layer(index);
-                let recurrent = usize::from(shape.kind == Latent::Recurrent);
-                let lengths = [
-                    ("latent_input", self.latent_input.len(), s.summary * s.latent_gates),
-                    ("latent_hidden", self.latent_hidden.len(), recurrent * s.latent * s.latent_gates),
-                    ("latent_input_bias", self.latent_input_bias.len(), s.latent_gates),
-                    ("latent_hidden_bias", self.latent_hidden_bias.len(), recurrent * s.latent_gates),
-                    ("projection", self.projection.len(), s.latent * s.policy.width),
-                    ("input", self.input.len(), s.input * 4 * s.hidden),
-                    ("hidden", self.hidden.len(), s.hidden * 4 * s.hidden),
-                    ("bias", self.bias.len(), if shape.bias { 4 * s.hidden } else { 0 }),
+            /// The tensors that layers of `shape` have, in the order of the fields.
+            pub(super) fn tensors(self, shape: &Shape) -> impl Iterator<Item = $slice> {
+                let recurrent = shape.kind == Latent::Recurrent;
+                let tensors = [
+                    Some(self.latent_input),
+                    recurrent.then_some(self.latent_hidden),
+                    Some(self.latent_input_bias),
+                    recurrent.then_some(self.latent_hidden_bias),
+                    Some(self.projection),
+                    Some(self.input),
+                    Some(self.hidden),
+                    shape.bias.then_some(self.bias),
                 ];
-                for (name, len, expected) in lengths {
-                    assert_eq!(len, expected, "length of {name} of layer {index}");
-                }
+                tensors.into_iter().flatten()
             }
         }
     };
@@ -88,6 +87,35 @@ layer!(
     &'a mut [f32],
     &mut []
 );
+
+impl<'a> LayerWeights<'a> {
+    /// Layer `index`, of the parameters of all layers.
+    pub(super) fn of_layer(plan: &Plan, index: usize, weights: &[&'a [f32]]) -> Self {
+        let mut weights = weights[index * plan.parameters()..].iter().copied();
+        Self::next_layer(&plan.shape, &mut weights)
+    }
+}
+
+impl<'a> LayerGradients<'a> {
+    pub(super) fn borrow(&mut self) -> LayerGradients<'_> {
+        LayerGradients {
+            latent_input: self.latent_input,
+            latent_hidden: self.latent_hidden,
+            latent_input_bias: self.latent_input_bias,
+            latent_hidden_bias: self.latent_hidden_bias,
+            projection: self.projection,
+            input: self.input,
+            hidden: self.hidden,
+            bias: self.bias,
+        }
+    }
+
+    /// A layer, of the gradients of its parameters.
+    pub(super) fn of_layer(plan: &Plan, gradients: &'a mut [&mut [f32]]) -> Self {
+        let mut gradients = gradients.iter_mut().map(|gradient| &mut **gradient);
+        Self::next_layer(&plan.shape, &mut gradients)
+    }
+}
 
 /// Variational dropout of one layer, already divided by the probability of keeping; the same at every step of a window.
 #[derive(Clone, Copy, Default)]

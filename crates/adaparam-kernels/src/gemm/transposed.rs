@@ -9,8 +9,8 @@ use crate::threads::Parts;
 
 /// Most rows that are multiplied at once; longer windows add up.
 const K_BLOCK: usize = 2048;
-/// Bytes of a packed block that stays in the second cache level of a core while the other operand passes over it.
-const BLOCK_BYTES: usize = 768 << 10;
+/// Numbers of a packed block that stays in the second cache level of a core while the other operand passes over it.
+const BLOCK: usize = (768 << 10) / 4;
 
 /// Most rows of a left operand in place that all panels pass over before the next ones, so that they stay in the first cache level.
 const DEPTH: usize = 180;
@@ -113,21 +113,99 @@ struct Product<'a> {
     add: bool,
 }
 
+/// How the operands of a product are cut into packed strips.
+#[derive(Clone, Copy)]
+struct Strips {
+    a_width: usize,
+    b_width: usize,
+    /// Whether the left operand is the one that is packed once for all threads.
+    share_a: bool,
+    /// Numbers of a strip of that operand, and how many there are.
+    shared_len: usize,
+    shared_count: usize,
+    /// The same of the other operand.
+    own_len: usize,
+    own_count: usize,
+    /// Strips of the other operand that a task packs.
+    per_task: usize,
+}
+
+impl Strips {
+    /// Of a product of `m` rows and `n` columns over `k`.
+    fn of((most, b_width): (usize, usize), (m, n, k): (usize, usize, usize)) -> Self {
+        // Strips of the left operand are as even as they can be, so that no tile is much smaller than the others.
+        let a_width = m.div_ceil(m.div_ceil(most));
+        let share_a = m <= n;
+        let (shared, shared_width, own, own_width) = if share_a {
+            (m, a_width, n, b_width)
+        } else {
+            (n, b_width, m, a_width)
+        };
+        let own_len = k * own_width;
+        let own_count = own.div_ceil(own_width);
+        Self {
+            a_width,
+            b_width,
+            share_a,
+            shared_len: k * shared_width,
+            shared_count: shared.div_ceil(shared_width),
+            own_len,
+            own_count,
+            per_task: (BLOCK / own_len.max(1)).clamp(1, Self::most_per_task(own_count)),
+        }
+    }
+
+    fn most_per_task(own_count: usize) -> usize {
+        own_count.div_ceil(8).max(1)
+    }
+
+    /// Numbers of the packed operands: those that threads share, and those of all threads. No product over a smaller `k` needs more,
+    /// although its tasks may pack more strips.
+    fn numbers(&self, threads: usize) -> [usize; 2] {
+        let most = Self::most_per_task(self.own_count) * self.own_len;
+        let own = most.min(BLOCK.max(self.own_len));
+        [self.shared_count * self.shared_len, threads * own]
+    }
+}
+
+impl Scratch {
+    /// How many numbers a product of `m` rows and `n` columns over `k` packs: those that threads share, and those of all threads.
+    pub(crate) fn numbers(
+        path: Path,
+        threads: usize,
+        (m, n, k): (usize, usize, usize),
+    ) -> [usize; 2] {
+        if m == 0 || n == 0 {
+            return [0; 2];
+        }
+        let widths = path.run(Widths);
+        Strips::of(widths, (m, n, k.min(K_BLOCK))).numbers(threads)
+    }
+}
+
 impl Product<'_> {
     fn run(&self, engine: &Engine, scratch: &mut Scratch, c: &mut [f32]) {
-        // Strips of the left operand are as even as they can be, so that no tile is much smaller than the others.
-        let (most, b_width) = self.widths;
-        let a_width = self.a.columns.div_ceil(self.a.columns.div_ceil(most));
-        let share_a = self.a.columns <= self.b.columns;
+        let k = self.k;
+        let shape = (self.a.columns, self.b.columns, k);
+        let strips = Strips::of(self.widths, shape);
+        let Strips {
+            a_width,
+            b_width,
+            share_a,
+            shared_len,
+            shared_count: shared_strips,
+            own_len,
+            own_count: own_strips,
+            per_task,
+        } = strips;
         let (shared, shared_width, own, own_width) = if share_a {
             (self.a, a_width, self.b, b_width)
         } else {
             (self.b, b_width, self.a, a_width)
         };
-        let k = self.k;
-        let shared_strips = shared.columns.div_ceil(shared_width);
-        let shared_len = k * shared_width;
-        scratch.shared.resize(shared_strips * shared_len);
+        let [of_shared, of_own] = strips.numbers(engine.pool().threads());
+        scratch.shared.resize(of_shared);
+        scratch.own.resize(of_own);
         let parts = Parts::new(&mut scratch.shared);
         engine.pool().run(shared_strips, |strip, _| {
             // SAFETY: each task packs its own strip.
@@ -144,12 +222,6 @@ impl Product<'_> {
         });
         let packed = &scratch.shared;
 
-        let own_len = k * own_width;
-        let own_strips = own.columns.div_ceil(own_width);
-        let per_task = (BLOCK_BYTES / (4 * own_len.max(1))).clamp(1, own_strips.div_ceil(8).max(1));
-        scratch
-            .own
-            .resize(engine.pool().threads() * per_task * own_len);
         let own_parts = Parts::new(&mut scratch.own);
         let c = Parts::new(c);
         engine
@@ -257,7 +329,7 @@ impl Kernel for PackStrip {
             for (v, n) in vectors(simd, self.packed) {
                 let from = self.from.at(row, v);
                 // Rows are too far apart for the processor to see the pattern by itself.
-                simd.prefetch(self.from.at(row + AHEAD, v));
+                simd.prefetch(self.from.address(row + AHEAD, v));
                 let present = self.count.saturating_sub(v).min(n);
                 // SAFETY: the rows have that many columns, and the strip belongs to the caller.
                 unsafe { store(simd, self.to.at(row, v), load(simd, from, present), n) };
@@ -352,23 +424,45 @@ impl Kernel for TransposedTiles<'_> {
                 let depth = k * (slice + 1) / slices - row;
                 for panel in 0..n.div_ceil(S::PANEL) {
                     let column = panel * S::PANEL;
+                    let columns = S::PANEL.min(n - column);
                     let target = Target {
-                        start: self.out.at(first, column),
+                        start: self.out.part(first, column, count, columns),
                         row_stride: self.out.stride(),
-                        columns: S::PANEL.min(n - column),
+                        columns,
                         add: self.add || slice > 0,
                     };
                     let ahead = Both {
-                        left: a.at(row + AHEAD, first + count - 1),
+                        left: a.address(row + AHEAD, first + count - 1),
                         stride: a.stride(),
                         panel: Rows(PANEL_AHEAD),
                     };
                     // SAFETY: the caller vouches for these columns of `a` and this part of the result; the panels are long enough.
                     unsafe {
                         let b = self.b.as_ptr().add(column * k + row * S::PANEL);
-                        let left = a.at(row, first);
+                        let left = a.part(row, first, depth, count);
                         columns_in_place(simd, count, left, a.stride(), b, depth, ahead, target);
                     }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shorter_product_needs_no_more_room() {
+        for widths in [(6, 16), (14, 32)] {
+            for (m, n) in [(1, 1), (40, 600), (700, 30), (300, 4000)] {
+                let mut before = [0; 2];
+                for k in 0..=K_BLOCK {
+                    let strips = Strips::of(widths, (m, n, k));
+                    let [shared, own] = strips.numbers(3);
+                    assert!(shared >= before[0] && own >= before[1], "{m} x {n} x {k}");
+                    assert!(own >= 3 * strips.per_task * strips.own_len);
+                    before = [shared, own];
                 }
             }
         }

@@ -1,155 +1,115 @@
 //! The backward pass of a window.
 
-use super::{LayerGradients, LayerState, LayerTape, State, Tape, Window};
+use super::packed::{LayerPanels, Packed};
+use super::pass::Pass;
+use super::plan::LayerPlan;
+use super::{LayerGradients, LayerTape, Tape};
 use crate::Engine;
 use crate::cell::{Gradients, PlainCellGradient};
-use crate::gemm::{GROUP, Panels, Source, contiguous_groups, product, tile, transposed_product};
+use crate::gemm::{GROUP, Panels, product, tile, transposed_product};
 use crate::grid::{Reads, Writes};
+use crate::memory::Buffer;
 use crate::reduce::sum_rows;
+use crate::stack::clear_behind;
 use crate::threads::Parts;
 
-impl Window<'_> {
-    /// Gradients of the window that `tape` recorded in [`Window::forward`]. Uses the recording up.
+impl Pass<'_> {
+    /// Everything but the gradients of parameters, of the window that `tape` recorded. Uses the recording up.
     ///
-    /// `d_output` is the gradient of the output. `d_state` is the gradient of the final state and becomes that of the initial
-    /// state. `d_x` and `gradients` are overwritten.
-    ///
-    /// # Panics
-    /// If `tape` holds no recording of a window of this size, or a slice has not the length that the shape gives.
-    pub fn backward(
+    /// `d_output` is the gradient of the output. `d_state` is the gradient behind the last step and becomes that of the initial
+    /// state; where rows end earlier, that of their final state is in `d_final`, part by part. `d_x` is overwritten. The panels of the weights are packed in the memory of `packed`, if it is given: what was packed
+    /// there is lost.
+    pub(super) fn through_time(
         &self,
         engine: &Engine,
+        mut packed: Option<&mut Packed>,
         tape: &mut Tape,
         d_output: &[f32],
-        d_state: &mut State,
+        d_final: &[Buffer],
+        d_state: &mut [Vec<f32>],
         d_x: &mut [f32],
-        gradients: &mut [LayerGradients<'_>],
     ) {
-        self.through_time(engine, tape, d_output, d_state, d_x, gradients);
-        self.weight_gradients(engine, tape, gradients);
-    }
-
-    /// The first half of [`Window::backward`]: everything but the gradients of parameters.
-    pub fn through_time(
-        &self,
-        engine: &Engine,
-        tape: &mut Tape,
-        d_output: &[f32],
-        d_state: &mut State,
-        d_x: &mut [f32],
-        gradients: &mut [LayerGradients<'_>],
-    ) {
-        self.check();
-        let (shape, batch) = (self.shape, self.batch);
-        let rows = self.steps * batch;
-        let last = shape.layers() - 1;
-        assert_eq!(
-            tape.recorded.take(),
-            Some((self.steps, batch)),
-            "steps and batch of the recording"
-        );
-        assert_eq!(
-            d_output.len(),
-            rows * shape.hidden[last],
-            "length of the output's gradient"
-        );
-        assert_eq!(d_x.len(), self.x.len(), "length of the input's gradient");
-        assert_eq!(gradients.len(), shape.layers(), "layers of the gradients");
+        let plan = self.plan;
+        let rows = self.steps() * self.batch();
+        tape.forget();
         let Tape {
             layers,
             panels,
-            d_inputs: [d_above, d_below],
+            d_inputs: [even, odd],
             ..
         } = tape;
-        for index in (0..=last).rev() {
-            let (input, hidden) = (shape.input_of(index), shape.hidden[index]);
-            let gates = 4 * hidden;
-            let weights = &self.weights[index];
-            assert_eq!(
-                gradients[index].bias.len(),
-                weights.bias.len(),
-                "length of the bias's gradient of layer {index}"
-            );
-            panels.input.pack(
-                engine,
-                &[(Source::Columns(weights.input, gates), gates)],
-                &contiguous_groups(input),
-            );
-            panels.hidden.pack(
-                engine,
-                &[(Source::Columns(weights.hidden, gates), gates)],
-                &contiguous_groups(hidden),
-            );
-            let above = if index == last {
+        for (layer, d_state) in plan.layers.iter().zip(d_state.chunks_mut(2)).rev() {
+            let index = layer.index;
+            // Each layer reads what the one above has left, and leaves something to the one below.
+            let (d_above, d_below) = if index % 2 == 0 {
+                (&*odd, &mut *even)
+            } else {
+                (&*even, &mut *odd)
+            };
+            let panels: &mut LayerPanels = match &mut packed {
+                Some(packed) => &mut packed.layers[index],
+                None => panels,
+            };
+            panels.pack_transposed(engine, layer, &self.weights(layer));
+            let above = if index + 1 == plan.layers.len() {
                 Above::Output(d_output)
             } else {
                 Above::Carried(d_above)
             };
-            self.layer_backward(
-                engine,
-                &panels.hidden,
-                index,
-                &mut layers[index],
-                &above,
-                &mut d_state[index],
-            );
+            let own = &mut layers[index];
+            let d_final = d_final.get(2 * index..2 * index + 2).unwrap_or(&[]);
+            let panel = &panels.hidden;
+            self.layer_backward(engine, panel, layer, own, &above, d_final, d_state);
             let d_input: &mut [f32] = if index == 0 {
-                d_x
+                &mut *d_x
             } else {
-                d_below.resize(rows * input);
+                d_below.resize(rows * layer.input);
                 d_below
             };
-            product(engine, &layers[index].gates, &panels.input, d_input, input);
-            std::mem::swap(d_above, d_below);
+            product(engine, &own.gates, &panels.input, d_input, layer.input);
         }
-        tape.pending = Some((self.steps, batch));
+        tape.pending = Some((self.steps(), self.batch()));
+        if let Some(lengths) = self.operands.lengths {
+            clear_behind(d_x, self.steps(), lengths);
+        }
     }
 
-    /// The second half of [`Window::backward`]: one product over the whole window for each matrix, and sums for the biases.
-    pub fn weight_gradients(
+    /// The gradients of the parameters of the window that was passed through time: one product over the whole window for each
+    /// matrix, and sums for the biases.
+    pub(super) fn weight_gradients(
         &self,
         engine: &Engine,
         tape: &mut Tape,
-        gradients: &mut [LayerGradients<'_>],
+        gradients: &mut [&mut [f32]],
     ) {
-        let (shape, batch) = (self.shape, self.batch);
-        assert_eq!(
-            tape.pending.take(),
-            Some((self.steps, batch)),
-            "steps and batch of the pass through time"
-        );
-        let rows = self.steps * batch;
+        let (plan, batch) = (self.plan, self.batch());
+        let rows = self.steps() * batch;
+        tape.forget();
         let Tape {
             layers, products, ..
         } = tape;
-        for (index, gradients) in gradients.iter_mut().enumerate() {
-            let (input, hidden) = (shape.input_of(index), shape.hidden[index]);
-            let gates = 4 * hidden;
+        let of_layers = gradients.chunks_mut(plan.parameters());
+        for (layer, gradients) in plan.layers.iter().zip(of_layers) {
+            let gradients = LayerGradients::of_layer(gradients);
+            let LayerPlan {
+                index,
+                input,
+                hidden,
+                ..
+            } = *layer;
             let own = &layers[index];
             let x = if index == 0 {
-                self.x
+                self.operands.x
             } else {
                 &layers[index - 1].h[batch * input..]
             };
-            let d_gates = (&own.gates[..], gates);
-            transposed_product(
-                engine,
-                products,
-                (input, gates, rows),
-                (x, input),
-                d_gates,
-                (gradients.input, gates),
-                false,
-            );
-            transposed_product(
-                engine,
-                products,
-                (hidden, gates, rows),
-                (&own.h, hidden),
-                d_gates,
-                (gradients.hidden, gates),
-                false,
-            );
+            let gates = 4 * hidden;
+            let mut product = |a: &[f32], m: usize, c: &mut [f32]| {
+                let (a, b, c) = ((a, m), (&own.gates[..], gates), (c, gates));
+                transposed_product(engine, products, (m, gates, rows), a, b, c, false);
+            };
+            product(x, input, gradients.input);
+            product(&own.h, hidden, gradients.hidden);
             if !gradients.bias.is_empty() {
                 sum_rows(engine, &own.gates, rows, gradients.bias);
             }
@@ -160,17 +120,24 @@ impl Window<'_> {
         &self,
         engine: &Engine,
         panels: &Panels,
-        index: usize,
+        layer: &LayerPlan,
         own: &mut LayerTape,
         above: &Above<'_>,
-        d_state: &mut LayerState,
+        d_final: &[Buffer],
+        d_state: &mut [Vec<f32>],
     ) {
-        let (batch, hidden) = (self.batch, self.shape.hidden[index]);
+        let (batch, hidden) = (self.batch(), layer.hidden);
         let gates = 4 * hidden;
         let c = &own.c[..];
         let d_gates = Parts::new(&mut own.gates);
-        let (dh, dc) = (Parts::new(&mut d_state.h), Parts::new(&mut d_state.c));
-        for t in (0..self.steps).rev() {
+        let [dh, dc] = d_state else {
+            unreachable!("a layer has two parts of the state");
+        };
+        let (dh, dc) = (Parts::new(dh), Parts::new(dc));
+        for t in (0..self.steps()).rev() {
+            for (carried, d_final) in [&dh, &dc].into_iter().zip(d_final) {
+                self.enter(carried, d_final, hidden, t);
+            }
             engine.pool().run(hidden.div_ceil(GROUP), |task, _| {
                 let first = task * GROUP;
                 let units = GROUP.min(hidden - first);
@@ -182,7 +149,7 @@ impl Window<'_> {
                     Above::Carried(d) => (Some(at(d, t)), None),
                 };
                 engine.path().run(PlainCellGradient {
-                    block: self.block(index, first, units),
+                    block: self.block(layer, first, units),
                     gradients: Gradients {
                         gates: Writes::new(
                             &d_gates,
@@ -218,6 +185,17 @@ impl Window<'_> {
                     );
                 };
             });
+        }
+    }
+
+    /// Lets the gradient of the final state in for the rows whose last step is `t`.
+    fn enter(&self, carried: &Parts<'_, f32>, d_final: &[f32], width: usize, t: usize) {
+        let lengths = self.operands.lengths.unwrap_or_default().iter();
+        let ending = lengths.enumerate().filter(|(_, len)| **len == t + 1);
+        for (row, _) in ending {
+            let at = row * width..(row + 1) * width;
+            // SAFETY: no task runs now.
+            unsafe { carried.get(at.clone()).copy_from_slice(&d_final[at]) };
         }
     }
 }

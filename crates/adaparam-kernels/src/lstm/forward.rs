@@ -1,120 +1,109 @@
 //! The forward pass of a window.
 
-use super::{LayerTape, Packed, State, Tape, Window};
+use super::packed::Packed;
+use super::pass::Pass;
+use super::plan::LayerPlan;
+use super::{LayerTape, Tape};
 use crate::Engine;
 use crate::cell::{GATES, Kept, PlainCell};
 use crate::gemm::{GROUP, Panels, product, tile};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
+use crate::stack::{Keep, Operands, clear_behind};
 use crate::threads::Parts;
 
-impl Window<'_> {
-    /// Runs the window and keeps what [`Window::backward`] needs.
-    ///
-    /// `state` is the initial state and becomes the final one; `output` becomes the hidden states of the highest layer before
-    /// dropout, `[steps, batch, hidden]`.
-    ///
-    /// # Panics
-    /// If a slice has not the length that the shape gives.
-    pub fn forward(
+impl Pass<'_> {
+    /// Runs the window. `state` is the initial state and becomes the final one; `output` becomes the hidden states of the highest
+    /// layer before dropout.
+    pub(super) fn forward(
         &self,
         engine: &Engine,
         packed: &Packed,
         tape: &mut Tape,
-        state: &mut State,
+        keep: Keep,
+        state: &mut [Vec<f32>],
         output: &mut [f32],
     ) {
-        self.check();
-        let (shape, steps, batch) = (self.shape, self.steps, self.batch);
-        assert_eq!(
-            packed.layers.len(),
-            shape.layers(),
-            "layers of the packed weights"
-        );
-        assert_eq!(
-            output.len(),
-            steps * batch * shape.hidden[shape.layers() - 1],
-            "length of the output"
-        );
-        tape.recorded = None;
-        tape.pending = None;
-        tape.layers.resize_with(shape.layers(), LayerTape::default);
-        tape.tiles.resize(engine.pool().threads() * GATES * batch);
-        let output = Parts::new(output);
-        assert_eq!(state.len(), shape.layers(), "layers of the state");
-        for (index, state) in state.iter_mut().enumerate() {
-            let hidden = shape.hidden[index];
-            let (below, layers) = tape.layers.split_at_mut(index);
-            let own = &mut layers[0];
-            own.h.resize((steps + 1) * batch * hidden);
-            own.c.resize((steps + 1) * batch * hidden);
-            own.gates.resize(steps * batch * 4 * hidden);
-            own.h[..batch * hidden].copy_from_slice(&state.h);
-            own.c[..batch * hidden].copy_from_slice(&state.c);
-            let x = below
-                .last()
-                .map_or(self.x, |below| &below.h[batch * shape.input_of(index)..]);
-            product(
-                engine,
-                x,
-                &packed.layers[index].input,
-                &mut own.gates,
-                4 * hidden,
-            );
-            let output = (index + 1 == shape.layers()).then_some(&output);
-            self.layer_forward(
-                engine,
-                &packed.layers[index].hidden,
-                index,
-                own,
-                &mut tape.tiles,
-                output,
-            );
-            state.h.copy_from_slice(&own.h[steps * batch * hidden..]);
-            state.c.copy_from_slice(&own.c[steps * batch * hidden..]);
+        let (steps, batch) = (self.steps(), self.batch());
+        match keep {
+            Keep::Tape => {
+                self.all_steps(engine, packed, tape, 0, state, output);
+                tape.recorded = Some((steps, batch));
+            }
+            Keep::State => {
+                let shape = &self.plan.shape;
+                let (input, hidden) = (shape.input, shape.hidden[shape.layers() - 1]);
+                let row = |t: usize, width: usize| t * batch * width..(t + 1) * batch * width;
+                for t in 0..steps {
+                    let operands = Operands {
+                        steps: 1,
+                        x: &self.operands.x[row(t, input)],
+                        ..self.operands
+                    };
+                    let pass = Pass { operands, ..*self };
+                    let output = &mut output[row(t, hidden)];
+                    pass.all_steps(engine, packed, tape, t, state, output);
+                }
+                tape.forget();
+            }
         }
-        tape.recorded = Some((steps, batch));
+        if let Some(lengths) = self.operands.lengths {
+            clear_behind(output, steps, lengths);
+        }
     }
 
-    /// Runs the window as [`Window::forward`] does, to the bit, but keeps only what the next step needs.
-    ///
-    /// # Panics
-    /// If a slice has not the length that the shape gives.
-    pub fn evaluate(
+    /// Runs the window layer by layer, from step `first` of the whole on.
+    fn all_steps(
         &self,
         engine: &Engine,
         packed: &Packed,
         tape: &mut Tape,
-        state: &mut State,
+        first: usize,
+        state: &mut [Vec<f32>],
         output: &mut [f32],
     ) {
-        self.check();
-        let row = self.batch * self.shape.input;
-        for (x, output) in self
-            .x
-            .chunks_exact(row)
-            .zip(output.chunks_exact_mut(self.batch * self.shape.hidden[self.shape.layers() - 1]))
-        {
-            Window {
-                steps: 1,
-                x,
-                ..*self
+        let (plan, steps, batch) = (self.plan, self.steps(), self.batch());
+        tape.forget();
+        tape.layers
+            .resize_with(plan.layers.len(), LayerTape::default);
+        tape.tiles.resize(engine.pool().threads() * GATES * batch);
+        let output = Parts::new(output);
+        for (layer, state) in plan.layers.iter().zip(state.chunks_mut(2)) {
+            let hidden = layer.hidden;
+            let (below, layers) = tape.layers.split_at_mut(layer.index);
+            let own = &mut layers[0];
+            let numbers = LayerTape::numbers(layer, steps, batch);
+            for (buffer, numbers) in [&mut own.h, &mut own.c, &mut own.gates]
+                .into_iter()
+                .zip(numbers)
+            {
+                buffer.resize(numbers);
             }
-            .forward(engine, packed, tape, state, output);
+            own.h[..batch * hidden].copy_from_slice(&state[0]);
+            own.c[..batch * hidden].copy_from_slice(&state[1]);
+            let x = below.last();
+            let x = x.map_or(self.operands.x, |below| &below.h[batch * layer.input..]);
+            let panels = &packed.layers[layer.index];
+            product(engine, x, &panels.input, &mut own.gates, 4 * hidden);
+            let output = (layer.index + 1 == plan.layers.len()).then_some(&output);
+            let tiles = &mut tape.tiles;
+            self.layer_forward(engine, &panels.hidden, layer, first, own, tiles, output);
+            state[0].copy_from_slice(&own.h[steps * batch * hidden..]);
+            state[1].copy_from_slice(&own.c[steps * batch * hidden..]);
         }
-        tape.recorded = None;
     }
 
     fn layer_forward(
         &self,
         engine: &Engine,
         panels: &Panels,
-        index: usize,
+        layer: &LayerPlan,
+        first_step: usize,
         own: &mut LayerTape,
         tiles: &mut Buffer,
         output: Option<&Parts<'_, f32>>,
     ) {
-        let (batch, hidden) = (self.batch, self.shape.hidden[index]);
+        let (batch, hidden) = (self.batch(), layer.hidden);
         let (h, c, gates, tiles) = (
             Parts::new(&mut own.h),
             Parts::new(&mut own.c),
@@ -122,8 +111,8 @@ impl Window<'_> {
             Parts::new(tiles),
         );
         let per_block = GATES / panels.width();
-        let bias = self.weights[index].bias;
-        for t in 0..self.steps {
+        let bias = self.weights(layer).bias;
+        for t in 0..self.steps() {
             let before = Writes::new(&h, t * batch * hidden, hidden, batch, hidden).reads();
             engine.pool().run(hidden.div_ceil(GROUP), |task, thread| {
                 let first = task * GROUP;
@@ -143,7 +132,7 @@ impl Window<'_> {
                     3 * hidden + units,
                 );
                 engine.path().run(PlainCell {
-                    block: self.block(index, first, units),
+                    block: self.block(layer, first, units),
                     kept: Kept {
                         c_before: at(&c, t).reads(),
                         gates,
@@ -160,6 +149,25 @@ impl Window<'_> {
                     ],
                 });
             });
+            for carried in [&h, &c] {
+                self.hold_ended(carried, hidden, first_step, t);
+            }
+        }
+    }
+
+    /// Carries over step `t` what the rows carried that have ended before it: it is their final state. The window starts with step
+    /// `first` of the whole.
+    fn hold_ended(&self, carried: &Parts<'_, f32>, width: usize, first: usize, t: usize) {
+        let lengths = self.operands.lengths.unwrap_or_default().iter();
+        for (row, _) in lengths.enumerate().filter(|(_, len)| **len <= first + t) {
+            let at = |slot: usize| {
+                let first = (slot * self.batch() + row) * width;
+                first..first + width
+            };
+            // SAFETY: no task runs now, and the two slots are different.
+            unsafe {
+                carried.get(at(t + 1)).copy_from_slice(carried.get(at(t)));
+            }
         }
     }
 }

@@ -5,14 +5,20 @@
 //! before dropout.
 
 mod backward;
+mod bytes;
 mod forward;
+mod packed;
+mod pass;
+mod plan;
 mod runner;
+mod window;
 
-use crate::Engine;
-use crate::cell::Block;
-use crate::gemm::{Panels, Scratch, Source, contiguous_groups, unit_groups};
-use crate::grid::Reads;
+use crate::gemm::Scratch;
 use crate::memory::Buffer;
+use packed::LayerPanels;
+pub use packed::Packed;
+use plan::LayerPlan;
+pub use window::Window;
 
 /// The sizes of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,40 +130,6 @@ pub struct LayerState {
 /// What a stack carries from step to step, or the gradients of it, the lowest layer first.
 pub type State = Vec<LayerState>;
 
-/// Weights packed for forward passes; made once for a window, or once for all steps of a generation.
-#[derive(Default)]
-pub struct Packed {
-    layers: Vec<LayerPanels>,
-}
-
-#[derive(Default)]
-struct LayerPanels {
-    input: Panels,
-    /// By blocks of units.
-    hidden: Panels,
-}
-
-impl Packed {
-    /// Packs `weights`, replacing what was packed before.
-    pub fn pack(&mut self, engine: &Engine, shape: &Shape, weights: &[LayerWeights<'_>]) {
-        self.layers.resize_with(weights.len(), LayerPanels::default);
-        for (index, (weights, panels)) in weights.iter().zip(&mut self.layers).enumerate() {
-            let (input, hidden) = (shape.input_of(index), shape.hidden[index]);
-            let gates = 4 * hidden;
-            panels.input.pack(
-                engine,
-                &[(Source::Rows(weights.input, gates), input)],
-                &contiguous_groups(gates),
-            );
-            panels.hidden.pack(
-                engine,
-                &[(Source::Rows(weights.hidden, gates), hidden)],
-                &unit_groups(hidden, &[0], 4),
-            );
-        }
-    }
-}
-
 /// Buffers of a forward pass, and of the backward pass that consumes it.
 #[derive(Default)]
 pub struct Tape {
@@ -165,13 +137,21 @@ pub struct Tape {
     tiles: Buffer,
     /// Transposed weights of the layer at hand.
     panels: LayerPanels,
-    /// Gradients of the inputs of the layer above and of the layer at hand.
+    /// Gradients of the inputs of the layer at hand and of the layer above: those of even layers, those of odd ones.
     d_inputs: [Buffer; 2],
     products: Scratch,
     /// Steps and batch of the window that can be passed backward.
     recorded: Option<(usize, usize)>,
     /// Steps and batch of the window that was passed through time and waits for the gradients of its parameters.
     pending: Option<(usize, usize)>,
+}
+
+impl Tape {
+    /// The window that it held can be passed backward no more.
+    fn forget(&mut self) {
+        self.recorded = None;
+        self.pending = None;
+    }
 }
 
 /// What one layer keeps. Rows are `step * batch + row`; what is carried has one step more, the first is the initial state.
@@ -183,67 +163,11 @@ struct LayerTape {
     gates: Buffer,
 }
 
-/// A window of a sequence and the stack that runs over it.
-#[derive(Clone, Copy)]
-pub struct Window<'a> {
-    /// Which stack.
-    pub shape: &'a Shape,
-    /// Its parameters, the lowest layer first.
-    pub weights: &'a [LayerWeights<'a>],
-    /// Dropout of the hidden states, `[batch, hidden]`, already divided by the probability of keeping.
-    pub masks: &'a [Option<&'a [f32]>],
-    /// Number of steps.
-    pub steps: usize,
-    /// Rows at every step.
-    pub batch: usize,
-    /// `[steps, batch, input]`.
-    pub x: &'a [f32],
-}
-
-impl Window<'_> {
-    fn block(&self, index: usize, first: usize, units: usize) -> Block {
-        let hidden = self.shape.hidden[index];
-        let mask = self.masks[index].map(|mask| Reads::new(mask, first, hidden, self.batch, units));
-        Block {
-            rows: self.batch,
-            units,
-            hidden,
-            mask,
-        }
-    }
-
-    fn check(&self) {
-        let layers = self.shape.layers();
-        assert!(layers > 0 && self.batch > 0, "a window has layers and rows");
-        assert_eq!(self.weights.len(), layers, "layers of the weights");
-        assert_eq!(self.masks.len(), layers, "layers of the masks");
-        assert_eq!(
-            self.x.len(),
-            self.steps * self.batch * self.shape.input,
-            "length of the input"
-        );
-        for (index, (weights, mask)) in self.weights.iter().zip(self.masks).enumerate() {
-            let (input, hidden) = (self.shape.input_of(index), self.shape.hidden[index]);
-            assert_eq!(
-                weights.input.len(),
-                input * 4 * hidden,
-                "length of the input weights of layer {index}"
-            );
-            assert_eq!(
-                weights.hidden.len(),
-                hidden * 4 * hidden,
-                "length of the hidden weights of layer {index}"
-            );
-            let bias = if self.shape.bias { 4 * hidden } else { 0 };
-            assert_eq!(
-                weights.bias.len(),
-                bias,
-                "length of the bias of layer {index}"
-            );
-            assert!(
-                mask.is_none_or(|mask| mask.len() == self.batch * hidden),
-                "length of the mask of layer {index}"
-            );
-        }
+impl LayerTape {
+    /// Numbers of every buffer, in the order of the fields.
+    fn numbers(layer: &LayerPlan, steps: usize, batch: usize) -> [usize; 3] {
+        let (rows, hidden) = (steps * batch, layer.hidden);
+        let carried = (rows + batch) * hidden;
+        [carried, carried, rows * 4 * hidden]
     }
 }

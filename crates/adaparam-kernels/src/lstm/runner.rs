@@ -1,13 +1,17 @@
 //! The plain LSTM behind the contract of all stacks.
 
-use super::{LayerGradients, LayerState, LayerWeights, Packed, Shape, Tape, Window};
+use super::packed::Packed;
+use super::pass::Pass;
+use super::plan::Plan;
+use super::{Shape, Tape};
 use crate::Engine;
 use crate::simd::Path;
-use crate::stack::{Keep, Mismatch, Operands, Runner, Seen, Sizes, Slot, Stack, State, Weights};
+use crate::stack::{
+    Keep, Kept, Mismatch, Operands, Ragged, Runner, Seen, Sizes, Slot, Stack, State, Weights, show,
+};
 use std::fmt;
-use std::mem::take;
 
-/// The parameters of a layer are in the order of the fields of [`LayerWeights`], without a bias that it does not have.
+/// The parameters of a layer are in the order of the fields of [`LayerWeights`](super::LayerWeights), without a bias that it does not have.
 impl Stack for Shape {
     fn d_input(&self) -> usize {
         self.input
@@ -50,83 +54,40 @@ impl Stack for Shape {
     fn runner(&self, weights: Weights) -> Box<dyn Runner> {
         Box::new(LstmRunner {
             sizes: Sizes::of(self),
-            shape: self.clone(),
+            plan: Plan::new(self),
             weights,
             packed: Packed::default(),
             packed_for: None,
             tape: Tape::default(),
+            ragged: Ragged::default(),
         })
     }
 }
 
 struct LstmRunner {
-    shape: Shape,
+    plan: Plan,
     sizes: Sizes,
     weights: Weights,
     packed: Packed,
     /// The instruction set of the panels; none if nothing is packed.
     packed_for: Option<Path>,
     tape: Tape,
+    ragged: Ragged,
 }
 
 impl fmt::Debug for LstmRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LstmRunner")
-            .field("shape", &self.shape)
+            .field("shape", &self.plan.shape)
             .field("weights", &self.weights)
             .finish_non_exhaustive()
-    }
-}
-
-impl LstmRunner {
-    /// Hands the operands, layer by layer, to `work`.
-    fn window(shape: &Shape, operands: &Operands<'_>, work: impl FnOnce(Window<'_>)) {
-        let weights = LayerWeights::of_stack(shape, operands.weights.iter().copied());
-        let masks: Vec<_> = (0..shape.layers())
-            .map(|index| operands.masks.get(index).copied().flatten())
-            .collect();
-        work(Window {
-            shape,
-            weights: &weights,
-            masks: &masks,
-            steps: operands.steps,
-            batch: operands.batch,
-            x: operands.x,
-        });
-    }
-
-    /// Hands `state`, layer by layer, to `work`.
-    fn by_layers(state: &mut State, work: impl FnOnce(&mut super::State)) {
-        let mut layers: Vec<LayerState> = state
-            .parts
-            .chunks_exact_mut(2)
-            .map(|parts| LayerState {
-                h: take(&mut parts[0]),
-                c: take(&mut parts[1]),
-            })
-            .collect();
-        work(&mut layers);
-        for (parts, LayerState { h, c }) in state.parts.chunks_exact_mut(2).zip(layers) {
-            parts[0] = h;
-            parts[1] = c;
-        }
-    }
-
-    fn refuse_lengths(operands: &Operands<'_>) -> Result<(), Mismatch> {
-        match operands.lengths {
-            Some(lengths) if lengths.iter().any(|&len| len != operands.steps) => {
-                Err(Mismatch::OtherLengths)
-            }
-            _ => Ok(()),
-        }
     }
 }
 
 impl Runner for LstmRunner {
     fn pack(&mut self, engine: &Engine, weights: &[&[f32]]) -> Result<(), Mismatch> {
         self.sizes.weights(weights)?;
-        let weights = LayerWeights::of_stack(&self.shape, weights.iter().copied());
-        self.packed.pack(engine, &self.shape, &weights);
+        self.packed.pack_plan(engine, &self.plan, weights);
         self.packed_for = Some(engine.path());
         Ok(())
     }
@@ -142,17 +103,16 @@ impl Runner for LstmRunner {
         self.sizes.operands(operands)?;
         self.sizes.state("state", state, operands.batch)?;
         self.sizes.output("output", output, operands)?;
-        Self::refuse_lengths(operands)?;
         if self.packed_for != Some(engine.path()) {
             return Err(Mismatch::NotPacked);
         }
+        self.ragged.rows.take(operands);
+        let pass = Pass {
+            plan: &self.plan,
+            operands: self.ragged.rows.operands(operands),
+        };
         let (packed, tape) = (&self.packed, &mut self.tape);
-        Self::window(&self.shape, operands, |window| {
-            Self::by_layers(state, |state| match keep {
-                Keep::Tape => window.forward(engine, packed, tape, state, output),
-                Keep::State => window.evaluate(engine, packed, tape, state, output),
-            });
-        });
+        pass.forward(engine, packed, tape, keep, &mut state.parts, output);
         Ok(())
     }
 
@@ -171,17 +131,25 @@ impl Runner for LstmRunner {
         self.sizes.x("d_x", d_x.len(), operands)?;
         self.sizes.gradients(gradients)?;
         operands.follows("a forward pass that keeps its tape", self.tape.recorded)?;
-        if self.weights == Weights::Change {
-            self.packed_for = None;
-        }
-        let tape = &mut self.tape;
-        let gradients = gradients.iter_mut().map(|gradient| &mut **gradient);
-        let mut gradients = LayerGradients::of_stack(&self.shape, gradients);
-        Self::window(&self.shape, operands, |window| {
-            Self::by_layers(d_state, |d_state| {
-                window.through_time(engine, tape, d_output, d_state, d_x, &mut gradients);
-            });
-        });
+        self.ragged.rows.check(operands)?;
+        let pass = Pass {
+            plan: &self.plan,
+            operands: self.ragged.rows.operands(operands),
+        };
+        let packed = match self.weights {
+            Weights::Change => {
+                self.packed_for = None;
+                Some(&mut self.packed)
+            }
+            Weights::Stay => None,
+        };
+        let (lengths, steps) = (pass.operands.lengths, operands.steps);
+        let (d_output, d_final) = self
+            .ragged
+            .gradients
+            .take(lengths, steps, d_output, d_state);
+        let (tape, d_state) = (&mut self.tape, &mut d_state.parts);
+        pass.through_time(engine, packed, tape, d_output, d_final, d_state, d_x);
         Ok(())
     }
 
@@ -194,12 +162,12 @@ impl Runner for LstmRunner {
         self.sizes.operands(operands)?;
         self.sizes.gradients(gradients)?;
         operands.follows("through_time", self.tape.pending)?;
-        let tape = &mut self.tape;
-        let gradients = gradients.iter_mut().map(|gradient| &mut **gradient);
-        let mut gradients = LayerGradients::of_stack(&self.shape, gradients);
-        Self::window(&self.shape, operands, |window| {
-            window.weight_gradients(engine, tape, &mut gradients);
-        });
+        self.ragged.rows.check(operands)?;
+        let pass = Pass {
+            plan: &self.plan,
+            operands: self.ragged.rows.operands(operands),
+        };
+        pass.weight_gradients(engine, &mut self.tape, gradients);
         Ok(())
     }
 
@@ -211,23 +179,26 @@ impl Runner for LstmRunner {
                 must: None,
             });
         };
-        for (index, tape) in self.tape.layers.iter().enumerate() {
-            let hidden = self.shape.hidden[index];
-            for step in 0..steps {
-                for (name, kept, slot, width) in [
-                    ("gates", &tape.gates, step, 4 * hidden),
-                    ("hidden", &tape.h, step + 1, hidden),
-                    ("cell", &tape.c, step + 1, hidden),
-                ] {
-                    see(Seen {
-                        name: &format!("layers.{index}.{name}"),
-                        step,
-                        width,
-                        values: &kept[slot * batch * width..][..batch * width],
-                    });
-                }
-            }
+        let lengths = self.ragged.rows.lengths();
+        for (layer, tape) in self.plan.layers.iter().zip(&self.tape.layers) {
+            let hidden = layer.hidden;
+            let kept = |name: &str, values, width| Kept {
+                name: format!("layers.{}.{name}", layer.index),
+                values,
+                stride: width,
+                columns: 0..width,
+            };
+            let kept = [
+                kept("gates", &tape.gates[..], 4 * hidden),
+                kept("hidden", &tape.h[batch * hidden..], hidden),
+                kept("cell", &tape.c[batch * hidden..], hidden),
+            ];
+            show(&kept, steps, batch, lengths, see);
         }
         Ok(())
+    }
+
+    fn bytes(&self, engine: &Engine, keep: Keep, steps: usize, batch: usize) -> usize {
+        self.plan.bytes(engine, self.weights, keep, steps, batch)
     }
 }

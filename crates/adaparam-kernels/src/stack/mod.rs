@@ -6,11 +6,15 @@
 //!
 //! Whatever does not fit is a [`Mismatch`], found before anything is computed.
 
+mod inspect;
 mod mismatch;
+mod ragged;
 mod sizes;
 
 use crate::Engine;
+pub(crate) use inspect::{Kept, show};
 pub use mismatch::Mismatch;
+pub(crate) use ragged::{Ragged, clear_behind};
 pub(crate) use sizes::Sizes;
 use std::fmt::Debug;
 
@@ -217,9 +221,19 @@ pub trait Runner: Debug + Send + Sync {
     }
 
     /// Shows what the window computed that was kept, and has not been passed backward: layer by layer, the lowest first, and step by
-    /// step. States are those after the step, as they are carried.
+    /// step. States are those after the step, as they are carried. Behind the end of a row there are zeros.
     ///
     /// # Errors
     /// If no window is kept.
     fn inspect(&self, see: &mut dyn FnMut(Seen<'_>)) -> Result<(), Mismatch>;
+
+    /// Bytes of the numbers in its buffers after windows of this size, with panels of weights: after a forward pass, and with
+    /// [`Keep::Tape`] after the backward pass. Rows of different lengths take a copy of the input, of the output's gradient and of the
+    /// state in addition.
+    fn bytes(&self, engine: &Engine, keep: Keep, steps: usize, batch: usize) -> usize;
+}
+
+/// Bytes of so many numbers of every buffer.
+pub(crate) fn bytes_of(numbers: impl IntoIterator<Item = usize>) -> usize {
+    numbers.into_iter().sum::<usize>() * size_of::<f32>()
 }

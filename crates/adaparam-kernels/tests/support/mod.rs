@@ -6,6 +6,8 @@ pub(crate) mod stack;
 
 use adaparam_kernels::alstm::{Latent, LayerGradients, LayerMasks, LayerWeights, Shape};
 use adaparam_kernels::simd::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Every instruction set of this processor with a number of threads.
 pub(crate) fn engines() -> Vec<adaparam_kernels::Engine> {
@@ -15,6 +17,19 @@ pub(crate) fn engines() -> Vec<adaparam_kernels::Engine> {
         .collect();
     engines.push(adaparam_kernels::Engine::new(3));
     engines
+}
+
+/// Waits until every thread has begun to work: the system allocates when a thread starts.
+pub(crate) fn start_threads(engine: &adaparam_kernels::Engine) {
+    let threads = engine.pool().threads();
+    let seen: Vec<AtomicBool> = (0..threads).map(|_| AtomicBool::new(false)).collect();
+    let all = || seen.iter().all(|seen| seen.load(Ordering::SeqCst));
+    while !all() {
+        engine.pool().run(threads, |_, thread| {
+            seen[thread].store(true, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(1));
+        });
+    }
 }
 
 /// Asserts that `actual` is within `relative · |expected| + absolute` of `expected`, element by element.

@@ -6,39 +6,39 @@ use crate::alstm::shape::Part;
 use crate::cell::{AdaptiveCellGradient, Block, GatePolicy, Gradients};
 use crate::gemm::{GROUP, tile};
 use crate::grid::{Reads, Writes};
-use crate::threads::Parts;
 
 impl Step<'_> {
     /// From the gradient of the hidden state to those of the products and of the policy that acts on them.
-    ///
-    /// `d_bias` has one gradient for each group of rows.
-    pub(in crate::alstm) fn cell(&self, d_output: &[f32], d_bias: &Parts<'_, f32>) {
+    pub(in crate::alstm) fn cell(&self, d_output: &[f32]) {
         let blocks = self.layer.shape.hidden.div_ceil(GROUP);
         self.team.run(blocks, |block, _| {
             for group in self.groups.clone() {
-                self.of_group(group).cell_block(block, d_output, d_bias);
+                self.of_group(group).cell_block(block, d_output);
             }
         });
     }
 
     /// A block of units and one group of rows.
-    fn cell_block(&self, block: usize, d_output: &[f32], d_bias: &Parts<'_, f32>) {
+    fn cell_block(&self, block: usize, d_output: &[f32]) {
         let (s, rows) = (&self.layer.shape, self.rows.count);
         let (kept, carried) = self.own();
-        let last = self.layer.index + 1 == self.window.shape.layers();
+        let last = self.layer.index + 1 == self.layers.len();
         let first = block * GROUP;
         let units = GROUP.min(s.hidden - first);
         let gates = 3 * s.hidden + units;
         let policy = |part: Part| self.at(&kept.policy, s.policy.width, part.kept + first, gates);
         let products = s.policy.input_product.zip(s.policy.hidden_product);
-        let bias = self.window.weights[self.layer.index].bias;
+        let bias = self.pass.weights(self.layer).bias;
+        let d_bias = &self.layers[self.layer.index].d_bias;
         let d_bias_first = self.groups.start * 4 * s.hidden + first;
         self.path.run(AdaptiveCellGradient {
             block: Block {
                 rows,
                 units,
                 hidden: s.hidden,
-                mask: self.window.masks[self.layer.index]
+                mask: self
+                    .pass
+                    .masks(self.layer)
                     .hidden
                     .map(|mask| self.mask(mask, s.hidden, first, units)),
             },

@@ -1,13 +1,12 @@
 //! The gradients of the policy, of the latent variable behind it and of what that saw.
 
 use super::Step;
-use crate::alstm::packed::Segment;
+use crate::alstm::plan::Segment;
 use crate::alstm::pointwise::{AddShares, InputGradient, StaticLatentGradient};
-use crate::alstm::shape::Latent;
 use crate::alstm::tape::tile_len;
 use crate::cell::{Block, Gradients, PlainCellGradient};
-use crate::gemm::{GROUP, contiguous_groups, tile};
-use crate::grid::Writes;
+use crate::gemm::{GROUP, tile};
+use crate::grid::{Reads, Writes};
 
 /// Columns of the policy whose share in the gradient of the latent variable one task adds up.
 pub(in crate::alstm) const POLICY_BLOCK: usize = 1024;
@@ -24,23 +23,28 @@ impl Step<'_> {
             let k = POLICY_BLOCK.min(width - first);
             let a = self.at(&kept.policy, width, first, k).reads();
             let cut = panels.cut(0..panels.count(), first..first + k);
-            let out = self.share(task, 0, s.latent);
+            let out = self.share(task);
             // SAFETY: the policy has rows of `k` from there on, and the share belongs to this task.
             unsafe { tile(self.path, rows, a, cut, out, s.latent, false) };
         });
     }
 
-    /// Columns from `first` on of share number `index` in the gradient of the latent variable.
-    fn share(&self, index: usize, first: usize, columns: usize) -> Writes {
-        let (batch, latent) = (self.window.batch, self.layer.shape.latent);
+    /// Share number `index` in the gradient of the latent variable.
+    fn share(&self, index: usize) -> Writes {
+        let (batch, latent) = (self.pass.batch(), self.layer.shape.latent);
         let row = index * batch + self.rows.first;
-        Writes::new(
-            self.d_latent,
-            row * latent + first,
-            latent,
-            self.rows.count,
-            columns,
-        )
+        Writes::new(self.d_latent, row * latent, latent, self.rows.count, latent)
+    }
+
+    /// Columns from `first` on of all shares, one below the other: a share has as many rows as the batch.
+    fn shares(&self, first: usize, columns: usize) -> (Reads, usize) {
+        let (batch, latent) = (self.pass.batch(), self.layer.shape.latent);
+        let count = self.layer.shape.policy.width.div_ceil(POLICY_BLOCK);
+        let rows = count.saturating_sub(1) * batch + self.rows.count;
+        let start = self.rows.first * latent + first;
+        let rows = if count == 0 { 0 } else { rows };
+        let all = Writes::new(self.d_latent, start, latent, rows, columns);
+        (all.reads(), count)
     }
 
     /// From the gradient of the latent variable to that of its pre-activations.
@@ -48,22 +52,25 @@ impl Step<'_> {
         let (s, rows, path) = (&self.layer.shape, self.rows.count, self.path);
         let (kept, carried) = self.own();
         let latent = s.latent;
-        let shares = s.policy.width.div_ceil(POLICY_BLOCK);
         self.team.run(latent.div_ceil(GROUP), |task, _| {
             let first = task * GROUP;
             let units = GROUP.min(latent - first);
             let dz = self.gradient(&carried.z, latent, first, units);
-            let share = |index: usize| self.share(index, first, units).reads();
+            let (shares, count) = self.shares(first, units);
             path.run(AddShares {
                 rows,
                 columns: units,
-                shares: (0..shares).map(share).collect(),
+                shares,
+                apart: self.pass.batch(),
+                count,
                 to: dz,
             });
-            let mask = self.window.masks[self.layer.index]
+            let mask = self
+                .pass
+                .masks(self.layer)
                 .latent
                 .map(|mask| self.mask(mask, latent, first, units));
-            if self.window.shape.kind == Latent::Recurrent {
+            if self.pass.plan.is_recurrent() {
                 path.run(PlainCellGradient {
                     block: Block {
                         rows,
@@ -111,12 +118,12 @@ impl Step<'_> {
         let per_panel = panels.width() / GROUP;
         // The lowest layer saw the highest one's latent variable of the step before.
         let other = if self.layer.index == 0 {
-            self.carried.len() - 1
+            self.layers.len() - 1
         } else {
             self.layer.index - 1
         };
-        let past = if self.window.shape.kind == Latent::Recurrent {
-            contiguous_groups(latent).len().div_ceil(per_panel)
+        let past = if self.pass.plan.is_recurrent() {
+            latent.div_ceil(panels.width())
         } else {
             0
         };
@@ -170,11 +177,11 @@ impl Step<'_> {
                     let to = match index {
                         0 => self.d_input(column, count).0,
                         1 => self.gradient(&carried.h, s.hidden, column, count),
-                        _ => self.gradient(&self.carried[other].z, latent, column, count),
+                        _ => self.gradient(&self.layers[other].carried.z, latent, column, count),
                     };
                     let tile = Writes::new(
                         self.tiles,
-                        thread * tile_len(self.window.batch) + lane * GROUP,
+                        thread * tile_len(self.pass.batch()) + lane * GROUP,
                         panels.width(),
                         rows,
                         GROUP,

@@ -5,51 +5,59 @@ mod latent;
 
 pub(super) use latent::POLICY_BLOCK;
 
-use super::Window;
-use super::packed::{BackwardPanels, Segment, segments, summary_runs};
-use super::shape::LayerShape;
+use super::packed::BackwardPanels;
+use super::pass::Pass;
+use super::plan::LayerPlan;
 use super::tape::{LayerTape, tile_len};
 use super::team::{Groups, Rows, Team};
-use super::weights::LayerState;
 use crate::grid::{Reads, Writes};
 use crate::simd::Path;
 use crate::threads::Parts;
 use std::ops::Range;
 
-/// What does not change over the steps of a layer.
-pub(super) struct Layer {
-    pub(super) index: usize,
-    pub(super) shape: LayerShape,
-    /// What the groups of columns of the summary are.
-    pub(super) summary: Vec<Segment>,
+/// What the steps of a layer share.
+pub(super) struct LayerBackward<'a> {
+    kept: Kept<'a>,
+    carried: Carried<'a>,
+    /// The gradient of the bias, one for each group of rows.
+    d_bias: Parts<'a, f32>,
 }
 
-impl Layer {
-    pub(super) fn new(window: &Window<'_>, index: usize) -> Self {
-        let shape = window.shape.layer(index);
-        let summary = segments(&summary_runs(&shape)).1;
+impl<'a> LayerBackward<'a> {
+    /// `carried` are the gradients of the parts of the state.
+    pub(super) fn new(
+        tape: &'a mut LayerTape,
+        carried: &'a mut [Vec<f32>],
+        d_bias: &'a mut [f32],
+    ) -> Self {
         Self {
-            index,
-            shape,
-            summary,
+            kept: Kept::new(tape),
+            carried: Carried::new(carried),
+            d_bias: Parts::new(d_bias),
         }
+    }
+
+    /// Gradients of what is carried: hidden state, cell state, latent variable and its cell state.
+    pub(super) fn carried(&self) -> [&Parts<'a, f32>; 4] {
+        let Carried { h, c, z, z_c } = &self.carried;
+        [h, c, z, z_c]
     }
 }
 
 /// The recorded values of a layer, shared by tasks that use different parts.
-pub(super) struct Kept<'a> {
-    pub(super) h: &'a [f32],
-    pub(super) c: &'a [f32],
-    pub(super) z: &'a [f32],
-    pub(super) z_c: &'a [f32],
-    pub(super) gates: Parts<'a, f32>,
-    pub(super) latent_gates: Parts<'a, f32>,
-    pub(super) policy: Parts<'a, f32>,
-    pub(super) products: [Parts<'a, f32>; 2],
+struct Kept<'a> {
+    h: &'a [f32],
+    c: &'a [f32],
+    z: &'a [f32],
+    z_c: &'a [f32],
+    gates: Parts<'a, f32>,
+    latent_gates: Parts<'a, f32>,
+    policy: Parts<'a, f32>,
+    products: [Parts<'a, f32>; 2],
 }
 
 impl<'a> Kept<'a> {
-    pub(super) fn new(tape: &'a mut LayerTape) -> Self {
+    fn new(tape: &'a mut LayerTape) -> Self {
         Self {
             h: &tape.h,
             c: &tape.c,
@@ -64,20 +72,23 @@ impl<'a> Kept<'a> {
 }
 
 /// Gradients of what a layer carries, shared by tasks that use different parts.
-pub(super) struct Carried<'a> {
-    pub(super) h: Parts<'a, f32>,
-    pub(super) c: Parts<'a, f32>,
-    pub(super) z: Parts<'a, f32>,
-    pub(super) z_c: Parts<'a, f32>,
+struct Carried<'a> {
+    h: Parts<'a, f32>,
+    c: Parts<'a, f32>,
+    z: Parts<'a, f32>,
+    z_c: Parts<'a, f32>,
 }
 
 impl<'a> Carried<'a> {
-    pub(super) fn new(state: &'a mut LayerState) -> Self {
+    /// Of the parts of the state; a static latent variable has no cell state.
+    fn new(parts: &'a mut [Vec<f32>]) -> Self {
+        let mut parts = parts.iter_mut();
+        let mut next = || Parts::new(parts.next().map_or(&mut [], Vec::as_mut_slice));
         Self {
-            h: Parts::new(&mut state.h),
-            c: Parts::new(&mut state.c),
-            z: Parts::new(&mut state.z),
-            z_c: Parts::new(&mut state.z_c),
+            h: next(),
+            c: next(),
+            z: next(),
+            z_c: next(),
         }
     }
 }
@@ -89,11 +100,10 @@ pub(super) struct Step<'a> {
     pub(super) groups: Range<usize>,
     /// Those of the groups.
     pub(super) rows: Rows,
-    pub(super) window: &'a Window<'a>,
-    pub(super) layer: &'a Layer,
+    pub(super) pass: &'a Pass<'a>,
+    pub(super) layer: &'a LayerPlan,
     pub(super) panels: &'a BackwardPanels,
-    pub(super) tapes: &'a [Kept<'a>],
-    pub(super) carried: &'a [Carried<'a>],
+    pub(super) layers: &'a [LayerBackward<'a>],
     pub(super) d_x: &'a Parts<'a, f32>,
     pub(super) tiles: &'a Parts<'a, f32>,
     pub(super) d_latent: &'a Parts<'a, f32>,
@@ -105,22 +115,20 @@ impl Step<'_> {
     fn of_group(&self, group: usize) -> Self {
         let groups = group..group + 1;
         Self {
-            rows: Groups::of(self.window.batch).rows(groups.clone()),
+            rows: Groups::of(self.pass.batch()).rows(groups.clone()),
             groups,
             ..*self
         }
     }
 
     fn own(&self) -> (&Kept<'_>, &Carried<'_>) {
-        (
-            &self.tapes[self.layer.index],
-            &self.carried[self.layer.index],
-        )
+        let own = &self.layers[self.layer.index];
+        (&own.kept, &own.carried)
     }
 
     /// The first row of step `t` in what has rows for every step.
     fn row(&self, t: usize) -> usize {
-        t * self.window.batch + self.rows.first
+        t * self.pass.batch() + self.rows.first
     }
 
     /// Columns from `first` on of a mask, `width` wide.
@@ -181,7 +189,7 @@ impl Step<'_> {
         match self.layer.index {
             0 => (self.at(self.d_x, width, first, columns), false),
             index => (
-                self.gradient(&self.carried[index - 1].h, width, first, columns),
+                self.gradient(&self.layers[index - 1].carried.h, width, first, columns),
                 true,
             ),
         }
@@ -191,20 +199,20 @@ impl Step<'_> {
         let width = self.layer.shape.input;
         match self.layer.index {
             0 => Reads::new(
-                self.window.x,
+                self.pass.operands.x,
                 self.row(self.t) * width + first,
                 width,
                 self.rows.count,
                 columns,
             ),
-            index => self.carried_into(self.tapes[index - 1].h, 1, width, first, columns),
+            index => self.carried_into(self.layers[index - 1].kept.h, 1, width, first, columns),
         }
     }
 
     fn scratch(&self, thread: usize, width: usize) -> Writes {
         Writes::new(
             self.tiles,
-            thread * tile_len(self.window.batch),
+            thread * tile_len(self.pass.batch()),
             width,
             self.rows.count,
             width,

@@ -1,7 +1,7 @@
 //! The policy of a step, and the cell that it adapts.
 
 use super::Step;
-use crate::alstm::packed::Segment;
+use crate::alstm::plan::Segment;
 use crate::alstm::pointwise::{AdaptInput, Request};
 use crate::alstm::shape::Part;
 use crate::cell::{AdaptiveCell, Block, GATES, GatePolicy, Kept};
@@ -133,8 +133,8 @@ impl Step<'_> {
         let part_tile = |index: usize| policy_tile.columns_from(index * GATES).reads();
         let carried =
             |kept: &Parts<'_, f32>, slot: usize| self.at(kept, slot, s.hidden, first, units);
-        let mask = self.window.masks[self.layer.index].hidden;
-        let bias = self.window.weights[self.layer.index].bias;
+        let mask = self.pass.masks(self.layer).hidden;
+        let bias = self.pass.weights(self.layer).bias;
         path.run(AdaptiveCell {
             block: Block {
                 rows,

@@ -2,7 +2,6 @@
 
 use super::Step;
 use crate::alstm::pointwise::StaticLatent;
-use crate::alstm::shape::Latent;
 use crate::cell::{Block, GATES, Kept, PlainCell};
 use crate::gemm::{GROUP, tile};
 use crate::grid::Reads;
@@ -11,14 +10,16 @@ impl Step<'_> {
     /// The latent variable. Paper eq. (6) and (7) with the summary of eq. (9).
     pub(in crate::alstm) fn latent(&self) {
         let s = &self.layer.shape;
-        let mut seen = vec![(self.input(), s.input), (self.hidden_before(), s.hidden)];
-        if s.hybrid {
-            seen.push((self.other_latent(), s.latent));
-        }
-        if self.window.shape.kind == Latent::Recurrent {
-            let z = self.slot(&self.own().z, self.slots.before, s.latent);
-            seen.push((z.reads(), s.latent));
-        }
+        let past = || {
+            self.slot(&self.own().z, self.slots.before, s.latent)
+                .reads()
+        };
+        let seen = [
+            Some((self.input(), s.input)),
+            Some((self.hidden_before(), s.hidden)),
+            s.hybrid.then(|| (self.other_latent(), s.latent)),
+            self.pass.plan.is_recurrent().then(|| (past(), s.latent)),
+        ];
         let blocks = s.latent.div_ceil(GROUP);
         self.team.run(blocks, |block, thread| {
             self.latent_block(block, thread, &seen);
@@ -26,11 +27,11 @@ impl Step<'_> {
     }
 
     /// A block of latent units, from what the latent variable sees, each with its size.
-    fn latent_block(&self, block: usize, thread: usize, seen: &[(Reads, usize)]) {
+    fn latent_block(&self, block: usize, thread: usize, seen: &[Option<(Reads, usize)>]) {
         let (s, rows) = (&self.layer.shape, self.rows.count);
         let (own, path, slots) = (self.own(), self.path, self.slots);
-        let weights = &self.window.weights[self.layer.index];
-        let recurrent = self.window.shape.kind == Latent::Recurrent;
+        let weights = self.pass.weights(self.layer);
+        let recurrent = self.pass.plan.is_recurrent();
         let panels = &self.panels.latent;
         // A static variable has one group of columns for a block, filled up to a whole panel.
         let (width, used) = if recurrent {
@@ -42,7 +43,7 @@ impl Step<'_> {
         let block_panels = start..start + used.div_ceil(panels.width());
         let scratch = self.scratch(thread, 0, width);
         let mut from = 0;
-        for &(a, k) in seen {
+        for &(a, k) in seen.iter().flatten() {
             let cut = panels.cut(block_panels.clone(), from..from + k);
             // SAFETY: `a` has rows of `k`, and the tile belongs to this thread.
             unsafe { tile(path, rows, a, cut, scratch, width, from > 0) };
@@ -50,7 +51,7 @@ impl Step<'_> {
         }
         let first = block * GROUP;
         let units = GROUP.min(s.latent - first);
-        let mask = self.window.masks[self.layer.index].latent;
+        let mask = self.pass.masks(self.layer).latent;
         let mask = mask.map(|mask| self.mask(mask, s.latent, first, units));
         let z = self.at(&own.z, slots.after, s.latent, first, units);
         let tile = scratch.reads();

@@ -3,14 +3,15 @@
 mod cell;
 mod latent;
 
-use super::Window;
-use super::packed::{ForwardPanels, Segment, input_policy_runs, segments};
-use super::shape::LayerShape;
-use super::tape::{Keep, LayerTape, tile_len};
+use super::packed::ForwardPanels;
+use super::pass::Pass;
+use super::plan::LayerPlan;
+use super::tape::{LayerTape, tile_len};
 use super::team::{Rows, Team};
 use crate::cell::GATES;
 use crate::grid::{Reads, Writes};
 use crate::simd::Path;
+use crate::stack::Keep;
 use crate::threads::Parts;
 
 /// Where the values of a step lie: those of the step itself, what is carried into it and out of it.
@@ -25,12 +26,12 @@ impl Slots {
     /// Those of step `t`.
     pub(super) fn of(keep: Keep, t: usize) -> Self {
         match keep {
-            Keep::All => Self {
+            Keep::Tape => Self {
                 step: t,
                 before: t,
                 after: t + 1,
             },
-            Keep::Step => Self {
+            Keep::State => Self {
                 step: 0,
                 before: t % 2,
                 after: (t + 1) % 2,
@@ -39,28 +40,8 @@ impl Slots {
     }
 }
 
-/// What does not change over the steps of a layer.
-pub(super) struct Layer {
-    pub(super) index: usize,
-    pub(super) shape: LayerShape,
-    /// What the groups of columns of the input policy are.
-    pub(super) input_policy: Vec<Segment>,
-}
-
-impl Layer {
-    pub(super) fn new(window: &Window<'_>, index: usize) -> Self {
-        let shape = window.shape.layer(index);
-        let input_policy = segments(&input_policy_runs(&shape)).1;
-        Self {
-            index,
-            shape,
-            input_policy,
-        }
-    }
-}
-
 /// The kept values of a layer, shared by tasks that write different parts.
-pub(super) struct Carry<'a> {
+pub(super) struct LayerForward<'a> {
     pub(super) h: Parts<'a, f32>,
     pub(super) c: Parts<'a, f32>,
     pub(super) z: Parts<'a, f32>,
@@ -72,7 +53,7 @@ pub(super) struct Carry<'a> {
     pub(super) products: [Parts<'a, f32>; 2],
 }
 
-impl<'a> Carry<'a> {
+impl<'a> LayerForward<'a> {
     pub(super) fn new(tape: &'a mut LayerTape) -> Self {
         Self {
             h: Parts::new(&mut tape.h),
@@ -86,6 +67,11 @@ impl<'a> Carry<'a> {
             products: tape.products.each_mut().map(|buffer| Parts::new(buffer)),
         }
     }
+
+    /// What is carried: hidden state, cell state, latent variable and its cell state.
+    pub(super) fn carried(&self) -> [&Parts<'a, f32>; 4] {
+        [&self.h, &self.c, &self.z, &self.z_c]
+    }
 }
 
 /// One step of one layer, for some rows of the batch.
@@ -93,18 +79,23 @@ pub(super) struct Step<'a> {
     pub(super) path: Path,
     pub(super) team: Team<'a>,
     pub(super) rows: Rows,
-    pub(super) window: &'a Window<'a>,
-    pub(super) layer: &'a Layer,
+    pub(super) pass: &'a Pass<'a>,
+    pub(super) layer: &'a LayerPlan,
     pub(super) panels: &'a ForwardPanels,
-    pub(super) carry: &'a [Carry<'a>],
+    pub(super) layers: &'a [LayerForward<'a>],
     pub(super) tiles: &'a Parts<'a, f32>,
     pub(super) t: usize,
     pub(super) slots: Slots,
 }
 
 impl Step<'_> {
-    fn own(&self) -> &Carry<'_> {
-        &self.carry[self.layer.index]
+    /// Whether the layer is the highest.
+    pub(super) fn is_last(&self) -> bool {
+        self.layer.index + 1 == self.layers.len()
+    }
+
+    fn own(&self) -> &LayerForward<'_> {
+        &self.layers[self.layer.index]
     }
 
     /// All columns of slot `slot` of something kept, `width` wide.
@@ -116,11 +107,12 @@ impl Step<'_> {
         let width = self.layer.shape.input;
         match self.layer.index {
             0 => {
-                let first = self.t * self.window.batch + self.rows.first;
-                Reads::new(self.window.x, first * width, width, self.rows.count, width)
+                let first = self.t * self.pass.batch() + self.rows.first;
+                let x = self.pass.operands.x;
+                Reads::new(x, first * width, width, self.rows.count, width)
             }
             index => self
-                .slot(&self.carry[index - 1].h, self.slots.after, width)
+                .slot(&self.layers[index - 1].h, self.slots.after, width)
                 .reads(),
         }
     }
@@ -136,20 +128,20 @@ impl Step<'_> {
         match self.layer.index {
             0 => self
                 .slot(
-                    &self.carry[self.carry.len() - 1].z,
+                    &self.layers[self.layers.len() - 1].z,
                     self.slots.before,
                     latent,
                 )
                 .reads(),
             index => self
-                .slot(&self.carry[index - 1].z, self.slots.after, latent)
+                .slot(&self.layers[index - 1].z, self.slots.after, latent)
                 .reads(),
         }
     }
 
     /// The scratch tile number `index` of a thread, `width` columns wide, in units of [`GATES`] columns.
     fn scratch(&self, thread: usize, index: usize, width: usize) -> Writes {
-        let batch = self.window.batch;
+        let batch = self.pass.batch();
         Writes::new(
             self.tiles,
             thread * tile_len(batch) + index * GATES * batch,
@@ -168,7 +160,7 @@ impl Step<'_> {
         first: usize,
         n: usize,
     ) -> Writes {
-        let row = slot * self.window.batch + self.rows.first;
+        let row = slot * self.pass.batch() + self.rows.first;
         Writes::new(kept, row * width + first, width, self.rows.count, n)
     }
 

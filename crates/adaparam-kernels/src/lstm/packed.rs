@@ -1,0 +1,52 @@
+//! The weights of a stack in panels.
+
+use super::LayerWeights;
+use super::plan::{LayerPlan, Plan};
+use crate::Engine;
+use crate::gemm::{Panels, Source};
+
+/// Weights packed for forward passes; made once for a window, or once for all steps of a generation.
+#[derive(Default)]
+pub struct Packed {
+    pub(super) layers: Vec<LayerPanels>,
+}
+
+/// The weights of one layer, for forward steps or, transposed, for backward ones.
+#[derive(Default)]
+pub(super) struct LayerPanels {
+    pub(super) input: Panels,
+    pub(super) hidden: Panels,
+}
+
+impl Packed {
+    /// Packs the parameters of all layers, replacing what was packed before.
+    pub(super) fn pack_plan(&mut self, engine: &Engine, plan: &Plan, weights: &[&[f32]]) {
+        self.layers
+            .resize_with(plan.layers.len(), LayerPanels::default);
+        for (layer, panels) in plan.layers.iter().zip(&mut self.layers) {
+            let weights = LayerWeights::of_layer(plan, layer.index, weights);
+            let rows = |matrix, rows| [(Source::Rows(matrix, 4 * layer.hidden), rows)];
+            let input = rows(weights.input, layer.input);
+            panels.input.pack(engine, &input, &layer.gates);
+            let hidden = rows(weights.hidden, layer.hidden);
+            panels.hidden.pack(engine, &hidden, &layer.units);
+        }
+    }
+}
+
+impl LayerPanels {
+    /// Packs the transposed parameters of a layer.
+    pub(super) fn pack_transposed(
+        &mut self,
+        engine: &Engine,
+        layer: &LayerPlan,
+        weights: &LayerWeights<'_>,
+    ) {
+        let gates = 4 * layer.hidden;
+        let columns = |matrix| [(Source::Columns(matrix, gates), gates)];
+        self.input
+            .pack(engine, &columns(weights.input), &layer.to_input);
+        self.hidden
+            .pack(engine, &columns(weights.hidden), &layer.to_hidden);
+    }
+}

@@ -1,0 +1,49 @@
+//! What does not change between the windows of a stack: sizes, and the order of columns in panels.
+
+use super::Shape;
+use crate::gemm::{Group, contiguous_groups, unit_groups};
+
+/// A stack, ready for its windows.
+pub(super) struct Plan {
+    pub(super) shape: Shape,
+    pub(super) layers: Vec<LayerPlan>,
+}
+
+/// A layer, ready for its windows.
+pub(super) struct LayerPlan {
+    pub(super) index: usize,
+    pub(super) input: usize,
+    pub(super) hidden: usize,
+    /// Columns of the product with the input.
+    pub(super) gates: Vec<Group>,
+    /// Columns of the product with the hidden state, by blocks of units.
+    pub(super) units: Vec<Group>,
+    /// Columns of the product that gives the input's gradient.
+    pub(super) to_input: Vec<Group>,
+    /// Columns of the product that gives the hidden state's gradient.
+    pub(super) to_hidden: Vec<Group>,
+}
+
+impl Plan {
+    pub(super) fn new(shape: &Shape) -> Self {
+        let layers = shape.hidden.iter().enumerate();
+        let layers = layers.map(|(index, &hidden)| LayerPlan {
+            index,
+            input: shape.input_of(index),
+            hidden,
+            gates: contiguous_groups(4 * hidden),
+            units: unit_groups(hidden, &[0], 4),
+            to_input: contiguous_groups(shape.input_of(index)),
+            to_hidden: contiguous_groups(hidden),
+        });
+        Self {
+            layers: layers.collect(),
+            shape: shape.clone(),
+        }
+    }
+
+    /// Parameters of a layer.
+    pub(super) fn parameters(&self) -> usize {
+        2 + usize::from(self.shape.bias)
+    }
+}
