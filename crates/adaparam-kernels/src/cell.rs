@@ -4,7 +4,9 @@
 //! of four groups of columns; everything that is kept lies by rows, with the gates of a row one after the other.
 
 use crate::gemm::GROUP;
-use crate::grid::{Reads, Writes, load, store, store_unless_faded, unless_faded, vectors};
+use crate::grid::{
+    Reads, Writes, load, load_whole, store, store_unless_faded, unless_faded, vectors,
+};
 use crate::math::{sigmoid, tanh};
 use crate::simd::{Kernel, Simd};
 
@@ -141,7 +143,7 @@ impl Kernel for PlainCell {
                 for (gate, u) in u.iter_mut().enumerate() {
                     // SAFETY: the rectangles cover the block; tiles are padded to whole groups.
                     unsafe {
-                        *u = simd.load(tile.at(row, gate * GROUP + v));
+                        *u = load_whole(simd, tile.at(row, gate * GROUP + v));
                         if let Some(input) = input {
                             *u =
                                 simd.add(*u, load(simd, input.at(row, gate * block.hidden + v), n));
@@ -201,15 +203,15 @@ impl Kernel for AdaptiveCell {
                     // SAFETY: the rectangles cover the block, which belongs to this task; tiles are padded to whole groups.
                     unsafe {
                         let products = [
-                            simd.load(tiles[0].at(row, at)),
-                            simd.load(tiles[1].at(row, at)),
+                            load_whole(simd, tiles[0].at(row, at)),
+                            load_whole(simd, tiles[1].at(row, at)),
                         ];
                         *u = if let (Some(pi), Some(kept_pi), Some(kept)) =
                             (policy.products, kept_policy.products, kept_products)
                         {
                             let pi = [
-                                tanh(simd, simd.load(pi[0].at(row, at))),
-                                tanh(simd, simd.load(pi[1].at(row, at))),
+                                tanh(simd, load_whole(simd, pi[0].at(row, at))),
+                                tanh(simd, load_whole(simd, pi[1].at(row, at))),
                             ];
                             for j in 0..2 {
                                 store(simd, kept_pi[j].at(row, column), pi[j], n);
@@ -222,7 +224,7 @@ impl Kernel for AdaptiveCell {
                         if let (Some(pi), Some(kept), Some(bias)) =
                             (policy.bias, kept_policy.bias, bias)
                         {
-                            let pi = tanh(simd, simd.load(pi.at(row, at)));
+                            let pi = tanh(simd, load_whole(simd, pi.at(row, at)));
                             store(simd, kept.at(row, column), pi, n);
                             *u = simd.mul_add(pi, load(simd, bias.at(0, column), n), *u);
                         }

@@ -4,17 +4,21 @@ use crate::simd::Simd;
 use crate::threads::Parts;
 
 /// A rectangle for reading.
+///
+/// It knows how large it is where debug assertions are on, and checks every use; without them it is an address.
 #[derive(Clone, Copy)]
 pub(crate) struct Reads {
     start: *const f32,
     stride: usize,
+    extent: Extent,
 }
 
-/// A rectangle for reading and writing.
+/// A rectangle for reading and writing, checked like [`Reads`].
 #[derive(Clone, Copy)]
 pub(crate) struct Writes {
     start: *mut f32,
     stride: usize,
+    extent: Extent,
 }
 
 // SAFETY: a rectangle is only an address; whoever reads or writes there vouches that nobody else interferes.
@@ -42,11 +46,26 @@ impl Reads {
         Self {
             start: slice.as_ptr().wrapping_add(first),
             stride,
+            extent: Extent::new(rows, columns),
         }
     }
 
+    /// A place in a row, for [`load`].
     #[inline(always)]
-    pub(crate) fn at(self, row: usize, column: usize) -> *const f32 {
+    pub(crate) fn at(self, row: usize, column: usize) -> Place<*const f32> {
+        self.extent.place(self.address(row, column), row, column)
+    }
+
+    /// Where `rows` rows of `columns` numbers start.
+    #[inline(always)]
+    pub(crate) fn part(self, row: usize, column: usize, rows: usize, columns: usize) -> *const f32 {
+        self.extent.check(row, column, rows, columns);
+        self.address(row, column)
+    }
+
+    /// An address to request from memory, perhaps outside.
+    #[inline(always)]
+    pub(crate) fn address(self, row: usize, column: usize) -> *const f32 {
         self.start.wrapping_add(row * self.stride + column)
     }
 }
@@ -75,11 +94,26 @@ impl Writes {
         Self {
             start: parts.get_raw(range),
             stride,
+            extent: Extent::new(rows, columns),
         }
     }
 
+    /// A place in a row, for [`load`] and [`store`].
     #[inline(always)]
-    pub(crate) fn at(self, row: usize, column: usize) -> *mut f32 {
+    pub(crate) fn at(self, row: usize, column: usize) -> Place<*mut f32> {
+        self.extent.place(self.address(row, column), row, column)
+    }
+
+    /// Where `rows` rows of `columns` numbers start.
+    #[inline(always)]
+    pub(crate) fn part(self, row: usize, column: usize, rows: usize, columns: usize) -> *mut f32 {
+        self.extent.check(row, column, rows, columns);
+        self.address(row, column)
+    }
+
+    /// An address to request from memory, perhaps outside.
+    #[inline(always)]
+    pub(crate) fn address(self, row: usize, column: usize) -> *mut f32 {
         self.start.wrapping_add(row * self.stride + column)
     }
 
@@ -88,7 +122,8 @@ impl Writes {
     pub(crate) fn columns_from(self, first: usize) -> Self {
         Self {
             start: self.start.wrapping_add(first),
-            ..self
+            stride: self.stride,
+            extent: self.extent.columns_from(first),
         }
     }
 
@@ -97,6 +132,7 @@ impl Writes {
         Reads {
             start: self.start,
             stride: self.stride,
+            extent: self.extent,
         }
     }
 }
@@ -114,12 +150,139 @@ fn check(len: usize, first: usize, stride: usize, rows: usize, columns: usize) {
     );
 }
 
+/// How large a rectangle is. Nothing without debug assertions.
+#[derive(Clone, Copy)]
+struct Extent {
+    #[cfg(debug_assertions)]
+    rows: usize,
+    #[cfg(debug_assertions)]
+    columns: usize,
+}
+
+/// A place in a row of a rectangle: an address and, with debug assertions, how many numbers of the row are left.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<P> {
+    address: P,
+    #[cfg(debug_assertions)]
+    left: usize,
+}
+
+#[cfg_attr(not(debug_assertions), allow(unused_variables, clippy::unused_self))]
+impl Extent {
+    #[inline(always)]
+    fn new(rows: usize, columns: usize) -> Self {
+        Self {
+            #[cfg(debug_assertions)]
+            rows,
+            #[cfg(debug_assertions)]
+            columns,
+        }
+    }
+
+    #[inline(always)]
+    fn place<P>(self, address: P, row: usize, column: usize) -> Place<P> {
+        #[cfg(debug_assertions)]
+        assert!(row < self.rows, "row {row} of a rectangle of {}", self.rows);
+        Place {
+            address,
+            #[cfg(debug_assertions)]
+            left: self.columns.saturating_sub(column),
+        }
+    }
+
+    #[inline(always)]
+    fn check(self, row: usize, column: usize, rows: usize, columns: usize) {
+        #[cfg(debug_assertions)]
+        assert!(
+            row + rows <= self.rows && column + columns <= self.columns,
+            "{rows} rows of {columns} from row {row} and column {column} on, in a rectangle of {} rows of {}",
+            self.rows,
+            self.columns
+        );
+    }
+
+    #[inline(always)]
+    fn columns_from(self, first: usize) -> Self {
+        Self {
+            #[cfg(debug_assertions)]
+            rows: self.rows,
+            #[cfg(debug_assertions)]
+            columns: self.columns.saturating_sub(first),
+        }
+    }
+}
+
+/// Where numbers can be read.
+pub(crate) trait Readable: Copy {
+    /// The address of `n` numbers.
+    fn numbers(self, n: usize) -> *const f32;
+}
+
+/// Where numbers can be written.
+pub(crate) trait Writable: Copy {
+    /// The address of `n` numbers.
+    fn numbers(self, n: usize) -> *mut f32;
+}
+
+impl<P> Place<P> {
+    #[cfg_attr(not(debug_assertions), allow(unused_variables))]
+    #[inline(always)]
+    fn checked(self, n: usize) -> P {
+        #[cfg(debug_assertions)]
+        assert!(n <= self.left, "{n} numbers where a row has {}", self.left);
+        self.address
+    }
+}
+
+impl Readable for Place<*const f32> {
+    #[inline(always)]
+    fn numbers(self, n: usize) -> *const f32 {
+        self.checked(n)
+    }
+}
+
+impl Readable for Place<*mut f32> {
+    #[inline(always)]
+    fn numbers(self, n: usize) -> *const f32 {
+        self.checked(n)
+    }
+}
+
+impl Writable for Place<*mut f32> {
+    #[inline(always)]
+    fn numbers(self, n: usize) -> *mut f32 {
+        self.checked(n)
+    }
+}
+
+impl Readable for *const f32 {
+    #[inline(always)]
+    fn numbers(self, _: usize) -> *const f32 {
+        self
+    }
+}
+
+impl Readable for *mut f32 {
+    #[inline(always)]
+    fn numbers(self, _: usize) -> *const f32 {
+        self
+    }
+}
+
+impl Writable for *mut f32 {
+    #[inline(always)]
+    fn numbers(self, _: usize) -> *mut f32 {
+        self
+    }
+}
+
 /// Loads `n` numbers, mostly a whole vector.
 ///
 /// # Safety
 /// They are readable.
 #[inline(always)]
-pub(crate) unsafe fn load<S: Simd>(simd: S, from: *const f32, n: usize) -> S::F {
+pub(crate) unsafe fn load<S: Simd>(simd: S, from: impl Readable, n: usize) -> S::F {
+    let from = from.numbers(n);
     // SAFETY: the caller vouches for `n` numbers.
     unsafe {
         if n == S::LANES {
@@ -130,12 +293,23 @@ pub(crate) unsafe fn load<S: Simd>(simd: S, from: *const f32, n: usize) -> S::F 
     }
 }
 
+/// Loads a whole vector.
+///
+/// # Safety
+/// It is readable.
+#[inline(always)]
+pub(crate) unsafe fn load_whole<S: Simd>(simd: S, from: impl Readable) -> S::F {
+    // SAFETY: the caller vouches for the vector.
+    unsafe { simd.load(from.numbers(S::LANES)) }
+}
+
 /// Stores `n` numbers, mostly a whole vector.
 ///
 /// # Safety
 /// They are writable.
 #[inline(always)]
-pub(crate) unsafe fn store<S: Simd>(simd: S, to: *mut f32, x: S::F, n: usize) {
+pub(crate) unsafe fn store<S: Simd>(simd: S, to: impl Writable, x: S::F, n: usize) {
+    let to = to.numbers(n);
     // SAFETY: the caller vouches for `n` numbers.
     unsafe {
         if n == S::LANES {
@@ -176,7 +350,7 @@ pub(crate) fn number_unless_faded(x: f32) -> f32 {
 /// # Safety
 /// They are writable.
 #[inline(always)]
-pub(crate) unsafe fn store_unless_faded<S: Simd>(simd: S, to: *mut f32, x: S::F, n: usize) {
+pub(crate) unsafe fn store_unless_faded<S: Simd>(simd: S, to: impl Writable, x: S::F, n: usize) {
     // SAFETY: the caller vouches for `n` numbers.
     unsafe { store(simd, to, unless_faded(simd, x), n) }
 }
@@ -211,5 +385,72 @@ impl Iterator for Vectors {
         let first = self.first;
         self.first += self.lanes;
         Some((first, self.lanes.min(self.count - first)))
+    }
+}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use super::*;
+    use crate::simd::{Kernel, Path};
+
+    /// Reads `n` numbers from a place of a rectangle of two rows of five columns, in a matrix of three rows of eight.
+    struct Read {
+        row: usize,
+        column: usize,
+        n: usize,
+    }
+
+    impl Kernel for Read {
+        type Output = ();
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            let matrix = [1.0; 24];
+            let rectangle = Reads::new(&matrix, 0, 8, 2, 5);
+            // SAFETY: the matrix has more numbers than are ever read.
+            unsafe { load(simd, rectangle.at(self.row, self.column), self.n) };
+        }
+    }
+
+    fn read(row: usize, column: usize, n: usize) {
+        Path::named("portable")
+            .unwrap()
+            .run(Read { row, column, n });
+    }
+
+    #[test]
+    fn a_rectangle_is_read_to_its_edges() {
+        read(1, 0, 5);
+        read(1, 4, 1);
+        read(0, 7, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "2 numbers where a row has 1")]
+    fn reading_past_a_row_is_noticed() {
+        read(0, 4, 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "row 2 of a rectangle of 2")]
+    fn reading_past_the_last_row_is_noticed() {
+        read(2, 0, 1);
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "3 rows of 5 from row 0 and column 0 on, in a rectangle of 2 rows of 5"
+    )]
+    fn a_part_that_is_too_large_is_noticed() {
+        let mut matrix = [0.0; 24];
+        Writes::new(&Parts::new(&mut matrix), 0, 8, 2, 5).part(0, 0, 3, 5);
+    }
+
+    #[test]
+    #[should_panic(expected = "3 numbers where a row has 2")]
+    fn a_rectangle_without_its_first_columns_is_narrower() {
+        let mut matrix = [0.0; 24];
+        let rectangle = Writes::new(&Parts::new(&mut matrix), 0, 8, 2, 5);
+        let place = rectangle.columns_from(2).at(1, 1);
+        Writable::numbers(place, 3);
     }
 }

@@ -3,7 +3,7 @@
 //! - [`stack`]: the contract of all recurrent stacks, forward and backward through time of a whole window;
 //! - [`alstm`] and [`lstm`]: the stacks of adaptive and plain LSTMs;
 //! - [`softmax`], [`embedding`], [`adam`]: the rest of a language model's training step;
-//! - [`gemm`], [`math`], [`memory`]: products on packed panels, vector functions, buffers;
+//! - [`gemm`], [`math`], [`memory`]: products on packed panels, vector functions, buffers of an [`Element`];
 //! - [`simd`], [`threads`]: instruction sets chosen at run time, and a pool of threads. An [`Engine`] is one of each;
 //! - [`peak`]: what the machine could do at most.
 //!
@@ -14,6 +14,7 @@
 pub mod adam;
 pub mod alstm;
 mod cell;
+mod element;
 pub mod embedding;
 mod engine;
 pub mod gemm;
@@ -28,4 +29,5 @@ pub mod softmax;
 pub mod stack;
 pub mod threads;
 
+pub use element::{Bf16, Element};
 pub use engine::Engine;

@@ -1,5 +1,6 @@
 //! Buffers that are allocated once and reused.
 
+use crate::element::Element;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -14,8 +15,8 @@ const LARGE: usize = 4 << 20;
 const LARGE_PAGE: usize = 2 << 20;
 
 /// Numbers at the start of a cache line. Starts as zeros.
-pub struct Buffer {
-    start: NonNull<f32>,
+pub struct Buffer<T: Element = f32> {
+    start: NonNull<T>,
     len: usize,
     owner: Owner,
 }
@@ -30,14 +31,21 @@ enum Owner {
     },
 }
 
-// SAFETY: a buffer owns its memory like a `Vec<f32>`.
-unsafe impl Send for Buffer {}
+// SAFETY: a buffer owns its memory like a `Vec<T>`.
+unsafe impl<T: Element> Send for Buffer<T> {}
 // SAFETY: as above.
-unsafe impl Sync for Buffer {}
+unsafe impl<T: Element> Sync for Buffer<T> {}
 
 impl Buffer {
     /// A buffer of `len` zeros.
     pub fn new(len: usize) -> Self {
+        Self::zeros(len)
+    }
+}
+
+impl<T: Element> Buffer<T> {
+    /// A buffer of `len` zeros, of any element.
+    pub fn zeros(len: usize) -> Self {
         if len == 0 {
             return Self {
                 start: NonNull::dangling(),
@@ -45,13 +53,15 @@ impl Buffer {
                 owner: Owner::Nobody,
             };
         }
+        let bytes = len * size_of::<T>();
         #[cfg(target_os = "linux")]
-        if len * 4 >= LARGE
+        if bytes >= LARGE
             && let Some(buffer) = Self::mapped(len)
         {
             return buffer;
         }
-        let layout = Layout::from_size_align(len * 4, LINE).expect("a buffer fits into memory");
+        let layout = Layout::from_size_align(bytes, LINE).expect("a buffer fits into memory");
+        // Zeroed bytes are zeros: `Element` says so.
         // SAFETY: the layout is not empty.
         let start = unsafe { alloc_zeroed(layout) };
         let start = NonNull::new(start.cast()).unwrap_or_else(|| handle_alloc_error(layout));
@@ -64,7 +74,8 @@ impl Buffer {
 
     #[cfg(target_os = "linux")]
     fn mapped(len: usize) -> Option<Self> {
-        let bytes = (len * 4).next_multiple_of(LARGE_PAGE) + LARGE_PAGE;
+        let numbers = len * size_of::<T>();
+        let bytes = numbers.next_multiple_of(LARGE_PAGE) + LARGE_PAGE;
         // SAFETY: a fresh private mapping touches no existing memory.
         let start = unsafe {
             libc::mmap(
@@ -81,7 +92,7 @@ impl Buffer {
         }
         let aligned = start.wrapping_byte_add(start.cast::<u8>().align_offset(LARGE_PAGE));
         // The rest that does not fill a large page stays on small ones, or half a page would be lost on average.
-        let whole = len * 4 / LARGE_PAGE * LARGE_PAGE;
+        let whole = numbers / LARGE_PAGE * LARGE_PAGE;
         // SAFETY: the range is inside the mapping just made; the advice does not change its content
         // and may be refused.
         unsafe { libc::madvise(aligned, whole, libc::MADV_HUGEPAGE) };
@@ -96,16 +107,16 @@ impl Buffer {
     pub fn resize(&mut self, len: usize) {
         let capacity = match self.owner {
             Owner::Nobody => 0,
-            Owner::Allocator(layout) => layout.size() / 4,
+            Owner::Allocator(layout) => layout.size() / size_of::<T>(),
             #[cfg(target_os = "linux")]
-            Owner::Mapping { bytes, .. } => (bytes - LARGE_PAGE) / 4,
+            Owner::Mapping { bytes, .. } => (bytes - LARGE_PAGE) / size_of::<T>(),
         };
         if len <= capacity {
             self.len = len;
         } else {
             // The old memory goes first: the two need not exist at once.
-            *self = Self::new(0);
-            *self = Self::new(len);
+            *self = Self::zeros(0);
+            *self = Self::zeros(len);
         }
     }
 
@@ -120,7 +131,7 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
+impl<T: Element> Drop for Buffer<T> {
     fn drop(&mut self) {
         match self.owner {
             Owner::Nobody => {}
@@ -135,24 +146,24 @@ impl Drop for Buffer {
     }
 }
 
-impl Default for Buffer {
+impl<T: Element> Default for Buffer<T> {
     fn default() -> Self {
-        Self::new(0)
+        Self::zeros(0)
     }
 }
 
-impl Deref for Buffer {
-    type Target = [f32];
+impl<T: Element> Deref for Buffer<T> {
+    type Target = [T];
     #[inline]
-    fn deref(&self) -> &[f32] {
+    fn deref(&self) -> &[T] {
         // SAFETY: `start` points to `len` initialised numbers owned by the buffer.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
-impl DerefMut for Buffer {
+impl<T: Element> DerefMut for Buffer<T> {
     #[inline]
-    fn deref_mut(&mut self) -> &mut [f32] {
+    fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`, and the borrow is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
@@ -169,6 +180,7 @@ pub(crate) fn recycled<A, B>(mut from: Vec<A>) -> Vec<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::Bf16;
 
     #[test]
     fn a_recycled_vector_keeps_its_memory() {
@@ -180,23 +192,25 @@ mod tests {
         after.push(&text);
     }
 
-    #[test]
-    fn a_buffer_of_any_size_is_zero_aligned_and_writable() {
-        for len in [0, 1, 15, 1000, 1 << 20, (1 << 20) + 1] {
-            let mut buffer = Buffer::new(len);
-            assert_eq!(
-                buffer
-                    .as_ptr()
-                    .align_offset(if len == 0 { 1 } else { LINE }),
-                0
-            );
-            assert!(buffer.iter().all(|&x| x.to_bits() == 0));
-            buffer.fill(1.0);
+    /// `one` is any number but zero.
+    fn check<T: Element + PartialEq>(one: T) {
+        for len in [0, 1, 15, 1000, 1 << 20, (1 << 21) + 1] {
+            let mut buffer = Buffer::<T>::zeros(len);
+            let line = if len == 0 { 1 } else { LINE };
+            assert_eq!(buffer.as_ptr().addr() % line, 0);
+            assert!(buffer.iter().all(|&x| x == T::ZERO));
+            buffer.fill(one);
             buffer.resize(len / 2);
             assert_eq!(buffer.len(), len / 2);
             buffer.resize(len * 2 + 1);
-            buffer.fill(2.0);
+            buffer.fill(one);
             assert_eq!(buffer.len(), len * 2 + 1);
         }
+    }
+
+    #[test]
+    fn a_buffer_of_any_size_is_zero_aligned_and_writable() {
+        check(1.0_f32);
+        check(Bf16::of(1.0));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cell::tanh_slope;
 use crate::gemm::GROUP;
-use crate::grid::{Reads, Writes, load, store, store_unless_faded, vectors};
+use crate::grid::{Reads, Writes, load, load_whole, store, store_unless_faded, vectors};
 use crate::math::tanh;
 use crate::simd::{Kernel, Simd};
 
@@ -25,7 +25,7 @@ impl Kernel for StaticLatent {
                 // SAFETY: the rectangles cover the block, which belongs to this task; the tile is padded to a whole group.
                 unsafe {
                     let u = simd.add(
-                        simd.load(self.tile.at(row, v)),
+                        load_whole(simd, self.tile.at(row, v)),
                         load(simd, self.bias.at(0, v), n),
                     );
                     let mut z = simd.max(simd.splat(0.0), u);
@@ -61,7 +61,7 @@ impl Kernel for AdaptInput {
             for (v, n) in vectors(simd, self.columns) {
                 // SAFETY: the rectangles cover these columns, which belong to this task; the tile is padded to whole groups.
                 unsafe {
-                    let pi = tanh(simd, simd.load(self.tile.at(row, self.lane + v)));
+                    let pi = tanh(simd, load_whole(simd, self.tile.at(row, self.lane + v)));
                     store(simd, self.policy.at(row, v), pi, n);
                     let source = load(simd, self.source.at(row, self.first + v), n);
                     store_unless_faded(simd, self.adapted.at(row, v), simd.mul(pi, source), n);
@@ -87,8 +87,8 @@ impl Kernel for Request {
         for row in 0..self.rows {
             for gate in 0..4 {
                 // A group of columns may lie across two lines.
-                simd.prefetch(self.rectangle.at(row, gate * self.apart));
-                simd.prefetch(self.rectangle.at(row, gate * self.apart + GROUP - 1));
+                simd.prefetch(self.rectangle.address(row, gate * self.apart));
+                simd.prefetch(self.rectangle.address(row, gate * self.apart + GROUP - 1));
             }
         }
     }

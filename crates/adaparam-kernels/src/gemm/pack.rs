@@ -1,6 +1,7 @@
 //! Packing a matrix into panels.
 
 use crate::Engine;
+use crate::element::Element;
 use crate::memory::Buffer;
 use crate::simd::Path;
 use crate::threads::Parts;
@@ -65,16 +66,34 @@ pub enum Source<'a> {
 /// A matrix in panels: groups of columns side by side, row after row.
 ///
 /// Several matrices may be stacked on each other in one set of panels, as if they were the rows of one.
-#[derive(Default)]
-pub struct Panels {
-    data: Buffer,
+pub struct Panels<T: Element = f32> {
+    data: Buffer<T>,
     rows: usize,
     groups: Vec<Group>,
     panel: usize,
 }
 
+impl<T: Element> Default for Panels<T> {
+    fn default() -> Self {
+        Self {
+            data: Buffer::default(),
+            rows: 0,
+            groups: Vec::new(),
+            panel: 0,
+        }
+    }
+}
+
 impl Panels {
-    /// Packs the columns `groups` of the stacked `sources`, each given with its number of rows.
+    /// How many numbers the panels of `rows` rows of these groups of columns hold.
+    pub(crate) fn numbers(path: Path, rows: usize, groups: usize) -> usize {
+        groups.div_ceil(path.panel() / GROUP) * rows * path.panel()
+    }
+}
+
+impl<T: Element> Panels<T> {
+    /// Packs the columns `groups` of the stacked `sources`, each given with its number of rows. Numbers that the element does not have
+    /// become the nearest that it has.
     pub fn pack(&mut self, engine: &Engine, sources: &[(Source<'_>, usize)], groups: &[Group]) {
         self.panel = engine.path().panel();
         self.rows = sources.iter().map(|(_, rows)| rows).sum();
@@ -85,7 +104,7 @@ impl Panels {
         let len = rows * panel;
         let panels = groups.len().div_ceil(groups_per_panel);
         self.data
-            .resize(Self::numbers(engine.path(), rows, groups.len()));
+            .resize(Panels::numbers(engine.path(), rows, groups.len()));
         let data = Parts::new(&mut self.data);
         engine.pool().run(panels, |task, _| {
             // SAFETY: each task writes its own panel.
@@ -111,11 +130,6 @@ impl Panels {
         });
     }
 
-    /// How many numbers the panels of `rows` rows of these groups of columns hold.
-    pub(crate) fn numbers(path: Path, rows: usize, groups: usize) -> usize {
-        groups.div_ceil(path.panel() / GROUP) * rows * path.panel()
-    }
-
     /// Rows: the inner dimension of a product.
     pub fn rows(&self) -> usize {
         self.rows
@@ -136,18 +150,18 @@ impl Panels {
     }
 
     /// Panel number `index`.
-    pub fn get(&self, index: usize) -> &[f32] {
+    pub fn get(&self, index: usize) -> &[T] {
         let len = self.rows * self.panel;
         &self.data[index * len..(index + 1) * len]
     }
 
     /// Rows `rows` of panel number `index`.
-    pub(crate) fn rows_of(&self, index: usize, rows: Range<usize>) -> &[f32] {
+    pub(crate) fn rows_of(&self, index: usize, rows: Range<usize>) -> &[T] {
         &self.get(index)[rows.start * self.panel..rows.end * self.panel]
     }
 
     /// Some rows of some panels.
-    pub(crate) fn cut(&self, panels: Range<usize>, rows: Range<usize>) -> Cut<'_> {
+    pub(crate) fn cut(&self, panels: Range<usize>, rows: Range<usize>) -> Cut<'_, T> {
         Cut {
             of: self,
             panels,
@@ -156,30 +170,30 @@ impl Panels {
     }
 
     /// All rows of the panels of block number `block`, `count` panels each.
-    pub(crate) fn block(&self, block: usize, count: usize) -> Cut<'_> {
+    pub(crate) fn block(&self, block: usize, count: usize) -> Cut<'_, T> {
         self.cut(block * count..(block + 1) * count, 0..self.rows)
     }
 
     /// All rows of one panel.
-    pub(crate) fn one(&self, index: usize) -> Cut<'_> {
+    pub(crate) fn one(&self, index: usize) -> Cut<'_, T> {
         self.cut(index..index + 1, 0..self.rows)
     }
 }
 
 /// Some rows of some panels.
 #[derive(Clone)]
-pub(crate) struct Cut<'a> {
-    pub(super) of: &'a Panels,
+pub(crate) struct Cut<'a, T: Element = f32> {
+    pub(super) of: &'a Panels<T>,
     pub(super) panels: Range<usize>,
     pub(super) rows: Range<usize>,
 }
 
 /// Writes one group of columns of `source` into the columns from `lane` on of a panel `width` wide.
-fn pack_group(
+fn pack_group<T: Element>(
     source: Source<'_>,
     rows: usize,
     group: Group,
-    to: &mut [f32],
+    to: &mut [T],
     lane: usize,
     width: usize,
 ) {
@@ -189,13 +203,15 @@ fn pack_group(
                 let to = &mut to[lane..lane + GROUP];
                 let from = &from[row * stride + group.start..][..group.count];
                 if let (Ok(to), Ok(from)) = (
-                    <&mut [f32; GROUP]>::try_from(&mut *to),
+                    <&mut [T; GROUP]>::try_from(&mut *to),
                     <&[f32; GROUP]>::try_from(from),
                 ) {
-                    *to = *from;
+                    *to = from.map(T::of);
                 } else {
-                    to[..group.count].copy_from_slice(from);
-                    to[group.count..].fill(0.0);
+                    for (to, &from) in to.iter_mut().zip(from) {
+                        *to = T::of(from);
+                    }
+                    to[group.count..].fill(T::ZERO);
                 }
             }
         }
@@ -203,16 +219,45 @@ fn pack_group(
             // In blocks of rows, so that the lines of a source column are used whole while they are in cache.
             for first in (0..rows).step_by(GROUP) {
                 let count = GROUP.min(rows - first);
-                let mut block = [[0.0; GROUP]; GROUP];
+                let mut block = [[T::ZERO; GROUP]; GROUP];
                 for column in 0..group.count {
                     let from = &from[(group.start + column) * stride + first..][..count];
                     for (row, &x) in from.iter().enumerate() {
-                        block[row][column] = x;
+                        block[row][column] = T::of(x);
                     }
                 }
                 for (row, block) in block.iter().enumerate().take(count) {
                     to[(first + row) * width + lane..][..GROUP].copy_from_slice(block);
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::Bf16;
+
+    #[test]
+    fn panels_of_any_element_hold_the_nearest_numbers_in_the_same_places() {
+        let (rows, columns) = (21, 37);
+        let matrix: Vec<f32> = (0..rows * columns)
+            .map(|i| 1.0 + i as f32 / 977.0)
+            .collect();
+        let engine = Engine::new(2);
+        let groups = contiguous_groups(columns);
+        for source in [
+            Source::Rows(&matrix, columns),
+            Source::Columns(&matrix, rows),
+        ] {
+            let (mut whole, mut half) = (Panels::<f32>::default(), Panels::<Bf16>::default());
+            whole.pack(&engine, &[(source, rows)], &groups);
+            half.pack(&engine, &[(source, rows)], &groups);
+            assert_eq!(whole.count(), half.count());
+            for index in 0..whole.count() {
+                let nearest: Vec<Bf16> = whole.get(index).iter().map(|&x| Bf16::of(x)).collect();
+                assert_eq!(half.get(index), nearest);
             }
         }
     }

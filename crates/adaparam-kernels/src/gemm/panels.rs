@@ -107,14 +107,15 @@ pub(crate) unsafe fn tile(
         let first = index * b.of.width();
         let columns = b.of.width().min(width - first);
         let target = Target {
-            start: out.at(0, first),
+            start: out.part(0, first, rows, columns),
             row_stride: out.stride(),
             columns,
             add,
         };
         let panel = b.of.rows_of(panel, b.rows.clone());
+        let left = a.part(0, 0, rows, b.rows.len());
         // SAFETY: the caller vouches for `a` and `out`.
-        unsafe { panel_product(path, rows, a.at(0, 0), a.stride(), panel, target) };
+        unsafe { panel_product(path, rows, left, a.stride(), panel, target) };
     }
 }
 

@@ -329,7 +329,7 @@ impl Kernel for PackStrip {
             for (v, n) in vectors(simd, self.packed) {
                 let from = self.from.at(row, v);
                 // Rows are too far apart for the processor to see the pattern by itself.
-                simd.prefetch(self.from.at(row + AHEAD, v));
+                simd.prefetch(self.from.address(row + AHEAD, v));
                 let present = self.count.saturating_sub(v).min(n);
                 // SAFETY: the rows have that many columns, and the strip belongs to the caller.
                 unsafe { store(simd, self.to.at(row, v), load(simd, from, present), n) };
@@ -424,21 +424,22 @@ impl Kernel for TransposedTiles<'_> {
                 let depth = k * (slice + 1) / slices - row;
                 for panel in 0..n.div_ceil(S::PANEL) {
                     let column = panel * S::PANEL;
+                    let columns = S::PANEL.min(n - column);
                     let target = Target {
-                        start: self.out.at(first, column),
+                        start: self.out.part(first, column, count, columns),
                         row_stride: self.out.stride(),
-                        columns: S::PANEL.min(n - column),
+                        columns,
                         add: self.add || slice > 0,
                     };
                     let ahead = Both {
-                        left: a.at(row + AHEAD, first + count - 1),
+                        left: a.address(row + AHEAD, first + count - 1),
                         stride: a.stride(),
                         panel: Rows(PANEL_AHEAD),
                     };
                     // SAFETY: the caller vouches for these columns of `a` and this part of the result; the panels are long enough.
                     unsafe {
                         let b = self.b.as_ptr().add(column * k + row * S::PANEL);
-                        let left = a.at(row, first);
+                        let left = a.part(row, first, depth, count);
                         columns_in_place(simd, count, left, a.stride(), b, depth, ahead, target);
                     }
                 }

@@ -92,7 +92,8 @@ impl Softmax {
         for (row, column) in words.targeted(targets) {
             let bias = projection.bias.get(words.first + column).copied();
             // SAFETY: the caller vouches for row and word.
-            note_target(row, unsafe { *out.at(row, column) } + bias.unwrap_or(0.0));
+            let product = unsafe { *out.part(row, column, 1, 1) };
+            note_target(row, product + bias.unwrap_or(0.0));
         }
         engine.path().run(Exponentials {
             columns: words.count,
