@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use adaparam::recurrent::{
-    AdaptiveLstmSettings, LstmSettings, Recurrent, RecurrentKind, StackSizes,
+    AdaptiveLstmSettings, GruSettings, LstmSettings, Recurrent, RecurrentKind, StackSizes,
 };
 use burn::tensor::Device;
 
@@ -38,6 +38,7 @@ impl Family for Cells {
         let mut kinds = vec![
             registered::<LstmSettings>(),
             registered::<AdaptiveLstmSettings>(),
+            registered::<GruSettings>(),
         ];
         kinds.extend(&*OTHERS.read().unwrap_or_else(PoisonError::into_inner));
         kinds

@@ -5,6 +5,7 @@
 
 mod bench;
 mod commands;
+mod gru;
 mod pytorch;
 mod resume;
 mod sweep;

@@ -70,6 +70,7 @@ mod execution;
 #[cfg(feature = "kernels")]
 mod fused;
 mod gates;
+mod gru;
 mod kind;
 mod latent;
 mod lstm;
@@ -91,6 +92,7 @@ pub use execution::Execution;
 #[cfg(feature = "kernels")]
 pub use fused::{Workspace, engine, set_threads};
 pub use gates::LstmLayerState;
+pub use gru::{Gru, GruCell, GruForm, GruSettings};
 pub use kind::RecurrentKind;
 pub use latent::{LatentState, PolicyLatent, PolicyModel, Summary};
 pub use lstm::{Lstm, LstmConfig, LstmSettings};

@@ -1,0 +1,183 @@
+use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
+use burn::nn::Initializer;
+use burn::tensor::activation::sigmoid;
+use burn::tensor::{Device, Tensor};
+use serde::{Deserialize, Serialize};
+
+use super::cell::{Cell, CellStep};
+use super::contract::Recurrent;
+use super::gates::split;
+use super::kind::RecurrentKind;
+use super::masks::dropped;
+use super::sizes::StackSizes;
+use super::slot::Slot;
+use super::stacked::Stacked;
+use crate::semi_orthogonal::semi_orthogonal;
+use crate::settings::Kind;
+
+/// The gates `r, u` and the candidate `n`, side by side in this order.
+const PARTS: usize = 3;
+
+/// Where the reset gate of a GRU acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GruForm {
+    /// On the hidden state: `n = tanh(W x + U (r ⊙ h) + b)` (Cho et al., 2014).
+    Cho,
+    /// On the product, which has a bias of its own: `n = tanh(W x + b + r ⊙ (U h + b'))`, as cuDNN and PyTorch have it.
+    Cudnn,
+}
+
+crate::settings! {
+    /// The keys of `kind = "gru"`.
+    pub struct GruSettings {
+        /// where the reset gate acts: cho (on the hidden state) or cudnn (on the product)
+        pub form: GruForm = GruForm::Cudnn;
+        /// whether the layers have biases
+        pub bias: bool = true;
+    }
+}
+
+impl Kind for GruSettings {
+    const KIND: &'static str = "gru";
+    const ABOUT: &'static str = "the gated recurrent unit, in both forms of its candidate";
+}
+
+impl RecurrentKind for GruSettings {
+    fn init(&self, sizes: StackSizes, device: &Device) -> Box<dyn Recurrent> {
+        Box::new(self.stack(sizes, device))
+    }
+}
+
+impl GruSettings {
+    /// Layers of these sizes. As in Burn, weights are drawn on first use.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size or the number of layers is 0.
+    pub fn stack(&self, sizes: StackSizes, device: &Device) -> Gru {
+        Stacked::new(sizes, |d_input, d_hidden| {
+            self.cell(d_input, d_hidden, device)
+        })
+    }
+
+    /// One layer, its weights semi-orthogonal, its biases zero.
+    pub fn cell(&self, d_input: usize, d_hidden: usize, device: &Device) -> GruCell {
+        let zeros = || Initializer::Zeros.init([PARTS * d_hidden], device);
+        GruCell {
+            weight_input: semi_orthogonal([d_input, PARTS * d_hidden], device),
+            weight_hidden: semi_orthogonal([d_hidden, PARTS * d_hidden], device),
+            bias: self.bias.then(zeros),
+            bias_hidden: (self.bias && self.form == GruForm::Cudnn).then(zeros),
+            form: self.form,
+        }
+    }
+}
+
+/// A stack of GRU layers that carries its state. Should be created with [`GruSettings`].
+pub type Gru = Stacked<GruCell>;
+
+/// One layer of a GRU, for one step:
+///
+/// ```text
+/// r = σ(W(r) x + U(r) h + b(r))
+/// u = σ(W(u) x + U(u) h + b(u))
+/// n = the candidate, see [`GruForm`]
+/// h = u ⊙ h + (1 − u) ⊙ n
+/// ```
+#[derive(Module, Debug)]
+#[module(custom_display)]
+pub struct GruCell {
+    /// `W`, `[I, 3H]`, in the order `r, u, n`.
+    pub weight_input: Param<Tensor<2>>,
+    /// `U`, `[H, 3H]`.
+    pub weight_hidden: Param<Tensor<2>>,
+    /// `b`, `[3H]`.
+    pub bias: Option<Param<Tensor<1>>>,
+    /// The bias of the products with the hidden state, `[3H]`, of [`GruForm::Cudnn`]; its first two parts are added to
+    /// those of `b`, as in PyTorch.
+    pub bias_hidden: Option<Param<Tensor<1>>>,
+    #[module(skip)]
+    form: GruForm,
+}
+
+impl GruCell {
+    fn d_hidden(&self) -> usize {
+        self.weight_hidden.lazy_shape()[0]
+    }
+}
+
+impl Cell for GruCell {
+    fn d_input(&self) -> usize {
+        self.weight_input.lazy_shape()[0]
+    }
+
+    fn states(&self) -> Vec<Slot> {
+        vec![Slot::new("hidden", self.d_hidden())]
+    }
+
+    fn sites(&self) -> Vec<Slot> {
+        self.states()
+    }
+
+    fn step(&self, x: Tensor<2>, state: Vec<Tensor<2>>, masks: &[Option<Tensor<2>>]) -> CellStep {
+        let [h] = state.try_into().expect("a GRU has one state");
+        let biased = |product: Tensor<2>, bias: &Option<Param<Tensor<1>>>| match bias {
+            Some(bias) => product + bias.val().unsqueeze(),
+            None => product,
+        };
+        let from_input = biased(x.matmul(self.weight_input.val()), &self.bias); // [B, 3H]
+        let [x_r, x_u, x_n] = split(from_input); // [B, H] each
+        let (u, n) = match self.form {
+            GruForm::Cudnn => {
+                let product = h.clone().matmul(self.weight_hidden.val());
+                let [h_r, h_u, h_n] = split(biased(product, &self.bias_hidden));
+                let r = sigmoid(x_r + h_r);
+                (sigmoid(x_u + h_u), (x_n + r * h_n).tanh())
+            }
+            GruForm::Cho => {
+                let [of_r, of_u, of_n] = split(self.weight_hidden.val()); // [H, H] each
+                let r = sigmoid(x_r + h.clone().matmul(of_r));
+                let u = sigmoid(x_u + h.clone().matmul(of_u));
+                (u, (x_n + (r * h.clone()).matmul(of_n)).tanh())
+            }
+        };
+        let output = u.clone() * (h - n.clone()) + n;
+        CellStep {
+            state: vec![dropped(output.clone(), masks[0].as_ref())],
+            output,
+        }
+    }
+
+    fn name() -> &'static str {
+        "Gru"
+    }
+
+    /// The names of PyTorch's own GRU, one module for each layer.
+    fn stored_name(l: usize, path: &str) -> String {
+        let name = match path {
+            "weight_input" => "weight_ih",
+            "weight_hidden" => "weight_hh",
+            "bias" => "bias_ih",
+            "bias_hidden" => "bias_hh",
+            other => other,
+        };
+        format!("{l}.{name}_l0")
+    }
+}
+
+impl ModuleDisplay for GruCell {
+    fn custom_settings(&self) -> Option<DisplaySettings> {
+        DisplaySettings::new()
+            .with_new_line_after_attribute(false)
+            .optional()
+    }
+
+    fn custom_content(&self, content: Content) -> Option<Content> {
+        content
+            .add("d_input", &self.d_input())
+            .add("d_hidden", &self.d_hidden())
+            .add_debug_attribute("form", &self.form)
+            .optional()
+    }
+}
