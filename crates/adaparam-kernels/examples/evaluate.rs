@@ -7,7 +7,7 @@ mod model;
 
 use adaparam_kernels::embedding::Lookup;
 use adaparam_kernels::memory::Buffer;
-use adaparam_kernels::simd::Path;
+use adaparam_kernels::simd::Instructions;
 use adaparam_kernels::softmax::{Projection, Softmax};
 use adaparam_kernels::stack::{Keep, Operands, Stack, Weights};
 use adaparam_kernels::{Engine, peak};
@@ -19,10 +19,10 @@ const WIDTH: usize = 400;
 fn main() {
     let argument = |index: usize| std::env::args().nth(index);
     let threads = argument(1).and_then(|x| x.parse().ok()).unwrap_or(2);
-    let path = argument(2).map_or_else(Path::best, |name| {
-        Path::named(&name).expect("an available path")
+    let instructions = argument(2).map_or_else(Instructions::best, |name| {
+        Instructions::named(&name).expect("an available path")
     });
-    let engine = Engine::with_path(threads, path);
+    let engine = Engine::with_instructions(threads, instructions);
     let shape = shape(WIDTH, 1150, 100);
     let stack = of_parameters(&shape, noise(0.05));
     let weights = slices(&stack);
@@ -46,7 +46,7 @@ fn main() {
     let bytes = bytes + 4 * embedding.len();
     println!(
         "{} x{threads}, reading {:.1} GB/s",
-        path.name(),
+        instructions.name(),
         peak::memory_gbps(&engine, bytes)
     );
 

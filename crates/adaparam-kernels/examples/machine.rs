@@ -1,14 +1,14 @@
 //! Prints the machine's yardsticks.
 #![allow(clippy::print_stdout)]
-use adaparam_kernels::{Engine, peak, simd::Path};
+use adaparam_kernels::{Engine, peak, simd::Instructions};
 
 fn main() {
-    for path in Path::available() {
+    for instructions in Instructions::available() {
         for threads in [1, 2] {
-            let engine = Engine::with_path(threads, path);
+            let engine = Engine::with_instructions(threads, instructions);
             print!(
                 "{} x{threads}: {:.0} GFLOP/s;",
-                path.name(),
+                instructions.name(),
                 peak::fma_gflops(&engine)
             );
             for mib in [1, 4, 16, 64, 256] {

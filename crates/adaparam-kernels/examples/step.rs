@@ -9,7 +9,7 @@ use adaparam_kernels::adam::{Adam, Parameter};
 use adaparam_kernels::alstm::Shape;
 use adaparam_kernels::embedding::{Lookup, apply_mask};
 use adaparam_kernels::memory::Buffer;
-use adaparam_kernels::simd::Path;
+use adaparam_kernels::simd::Instructions;
 use adaparam_kernels::softmax::{Gradient, Projection, Softmax};
 use adaparam_kernels::stack::{Keep, Operands, Runner, Stack, State, Weights};
 use adaparam_kernels::{Engine, peak};
@@ -264,10 +264,10 @@ fn main() {
     let preset = argument(1).unwrap_or_else(|| "17m".to_owned());
     let threads = argument(2).and_then(|x| x.parse().ok()).unwrap_or(2);
     let repetitions: u64 = argument(3).and_then(|x| x.parse().ok()).unwrap_or(5);
-    let path = argument(4).map_or_else(Path::best, |name| {
-        Path::named(&name).expect("an available path")
+    let instructions = argument(4).map_or_else(Instructions::best, |name| {
+        Instructions::named(&name).expect("an available path")
     });
-    let engine = Engine::with_path(threads, path);
+    let engine = Engine::with_instructions(threads, instructions);
     let mut model = if preset == "small" {
         Model::new(100, 200, 30, 35)
     } else {
@@ -289,7 +289,7 @@ fn main() {
     let peak = peaks.iter().copied().fold(0.0, f64::max);
     println!(
         "{preset}, {} x{threads}: {} parameters, {gflop:.1} GFLOP, loss {loss:.3}",
-        path.name(),
+        instructions.name(),
         model.parameters()
     );
     println!(

@@ -45,7 +45,9 @@ pub fn norm(engine: &Engine, gradients: &[&[f32]]) -> f64 {
     let shared = Parts::new(&mut squares);
     engine.pool().run(tasks.len(), |task, _| {
         let (tensor, range) = tasks[task].clone();
-        let square = engine.path().run(SumOfSquares(&gradients[tensor][range]));
+        let square = engine
+            .instructions()
+            .run(SumOfSquares(&gradients[tensor][range]));
         // SAFETY: each task has its own sum.
         unsafe { shared.get(task..task + 1)[0] = square };
     });
@@ -112,7 +114,7 @@ impl Adam {
             let (value, gradient, first, second) = &shared[tensor];
             // SAFETY: tasks have disjoint ranges.
             unsafe {
-                engine.path().run(Update {
+                engine.instructions().run(Update {
                     adam: *self,
                     clip: clip as f32,
                     rate: (self.learning_rate / correction(self.beta1)) as f32,

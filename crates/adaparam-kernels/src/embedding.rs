@@ -45,7 +45,7 @@ impl Lookup<'_> {
                         width,
                     );
                     engine
-                        .path()
+                        .instructions()
                         .run(self.row(index, from, to, 0, width, false));
                 }
             });
@@ -68,7 +68,7 @@ impl Lookup<'_> {
                 let to = Writes::new(&d_embedding, word as usize * width + first, width, 1, count);
                 let from = Reads::new(d_output, index * width + first, width, 1, count);
                 engine
-                    .path()
+                    .instructions()
                     .run(self.row(index, from, to, first, count, true));
             }
         });
@@ -178,7 +178,7 @@ pub fn apply_mask(engine: &Engine, values: &mut [f32], mask: &[f32]) {
     engine.pool().run(steps, |step, _| {
         let to = Writes::new(&values, step * len, len, 1, len);
         let mask = Some(Reads::new(mask, 0, len, 1, len));
-        engine.path().run(Scale {
+        engine.instructions().run(Scale {
             columns: len,
             from: to.reads(),
             factor: 1.0,

@@ -1,25 +1,25 @@
 //! Threads and instruction set of a computation.
 
-use crate::simd::Path;
+use crate::simd::Instructions;
 use crate::threads::Pool;
 
 /// What every kernel runs on: a pool of threads and an instruction set.
 pub struct Engine {
     pool: Pool,
-    path: Path,
+    instructions: Instructions,
 }
 
 impl Engine {
     /// An engine of `threads` threads on the fastest instruction set of this processor.
     pub fn new(threads: usize) -> Self {
-        Self::with_path(threads, Path::best())
+        Self::with_instructions(threads, Instructions::best())
     }
 
     /// An engine on a chosen instruction set.
-    pub fn with_path(threads: usize, path: Path) -> Self {
+    pub fn with_instructions(threads: usize, instructions: Instructions) -> Self {
         Self {
             pool: Pool::new(threads),
-            path,
+            instructions,
         }
     }
 
@@ -29,7 +29,7 @@ impl Engine {
     }
 
     /// Its instruction set.
-    pub fn path(&self) -> Path {
-        self.path
+    pub fn instructions(&self) -> Instructions {
+        self.instructions
     }
 }

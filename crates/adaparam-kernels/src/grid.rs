@@ -391,7 +391,7 @@ impl Iterator for Vectors {
 #[cfg(all(test, debug_assertions))]
 mod tests {
     use super::*;
-    use crate::simd::{Kernel, Path};
+    use crate::simd::{Instructions, Kernel};
 
     /// Reads `n` numbers from a place of a rectangle of two rows of five columns, in a matrix of three rows of eight.
     struct Read {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     fn read(row: usize, column: usize, n: usize) {
-        Path::named("portable")
+        Instructions::named("portable")
             .unwrap()
             .run(Read { row, column, n });
     }

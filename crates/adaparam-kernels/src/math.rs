@@ -87,7 +87,7 @@ impl Function {
         engine.pool().run(len.div_ceil(TASK), |task, _| {
             // SAFETY: tasks have disjoint ranges.
             let values = unsafe { parts.get(task * TASK..len.min((task + 1) * TASK)) };
-            engine.path().run(Apply {
+            engine.instructions().run(Apply {
                 function: self,
                 values,
             });

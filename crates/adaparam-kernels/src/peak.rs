@@ -30,7 +30,7 @@ fn fma(engine: &Engine, rounds: usize) -> f64 {
     let tasks = engine.pool().threads() * TASKS;
     let start = Instant::now();
     engine.pool().run(tasks, |_, _| {
-        flop.store(engine.path().run(Fma(rounds)), Ordering::Relaxed);
+        flop.store(engine.instructions().run(Fma(rounds)), Ordering::Relaxed);
     });
     f64::from(flop.load(Ordering::Relaxed)) * (rounds * tasks) as f64
         / start.elapsed().as_secs_f64()
@@ -51,7 +51,7 @@ pub fn memory_gbps(engine: &Engine, bytes: usize) -> f64 {
             engine.pool().run(blocks, |block, _| {
                 black_box(
                     engine
-                        .path()
+                        .instructions()
                         .run(Sum(&buffer[block * BLOCK..(block + 1) * BLOCK])),
                 );
             });

@@ -17,7 +17,7 @@ pub(crate) fn sum_rows(engine: &Engine, matrix: &[f32], rows: usize, sums: &mut 
         let first = task * COLUMNS;
         let columns = COLUMNS.min(width - first);
         let matrix = Reads::new(matrix, first, width, rows, columns);
-        engine.path().run(SumRows {
+        engine.instructions().run(SumRows {
             rows,
             columns,
             matrix,

@@ -48,7 +48,7 @@ proptest! {
             panels.pack(&engine, &[(source, k)], &contiguous_groups(n));
             let mut c = vec![f32::NAN; m * n];
             product(&engine, &a, &panels, &mut c, n);
-            assert_close(engine.path().name(), &c, &expected, 0.0, tolerance(k));
+            assert_close(engine.instructions().name(), &c, &expected, 0.0, tolerance(k));
         }
     }
 
@@ -69,7 +69,7 @@ proptest! {
         for engine in engines() {
             let mut c = before.clone();
             transposed_product(&engine, &mut Scratch::default(), (m, n, k), (&a, sa), (&b, sb), (&mut c, sc), add);
-            assert_close(engine.path().name(), &c, &expected, 0.0, tolerance(k));
+            assert_close(engine.instructions().name(), &c, &expected, 0.0, tolerance(k));
         }
     }
 }
@@ -91,7 +91,13 @@ fn products_longer_than_every_block_are_the_product() {
             (&mut c, n),
             false,
         );
-        assert_close(engine.path().name(), &c, &expected, 0.0, tolerance(k));
+        assert_close(
+            engine.instructions().name(),
+            &c,
+            &expected,
+            0.0,
+            tolerance(k),
+        );
     }
 }
 

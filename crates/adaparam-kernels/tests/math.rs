@@ -61,7 +61,7 @@ fn worst(function: Function, exact: fn(f64) -> f64, bound: f64) {
             assert!(
                 !error.is_nan(),
                 "{function:?}({x}) is {y} on {}",
-                engine.path().name()
+                engine.instructions().name()
             );
             if error > worst {
                 (worst, at) = (error, x);
@@ -70,14 +70,14 @@ fn worst(function: Function, exact: fn(f64) -> f64, bound: f64) {
         assert!(
             worst <= bound,
             "{function:?} on {}: {worst} ulp at {at}, bound {bound}",
-            engine.path().name()
+            engine.instructions().name()
         );
         let mut special = [f32::NAN, -f32::NAN];
         function.apply(&engine, &mut special);
         assert!(
             special.iter().all(|x| x.is_nan()),
             "{function:?}(NaN) on {}",
-            engine.path().name()
+            engine.instructions().name()
         );
     }
 }

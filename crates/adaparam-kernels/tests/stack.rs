@@ -5,7 +5,7 @@ mod support;
 use adaparam_kernels::Engine;
 use adaparam_kernels::alstm::{self, Adaptation, Latent, PolicyLayout, Summary};
 use adaparam_kernels::lstm;
-use adaparam_kernels::simd::Path;
+use adaparam_kernels::simd::Instructions;
 use adaparam_kernels::stack::{Keep, Mismatch, Operands, Slot, Stack, State, Weights};
 use support::engines;
 use support::stack::{Case, place};
@@ -307,7 +307,7 @@ fn a_stack_without_layers_is_refused() {
 fn weights_must_be_packed_for_the_instruction_set() {
     for stack in kinds() {
         let case = Case::new(&*stack, 4, 3, true, 1);
-        for path in Path::available() {
+        for instructions in Instructions::available() {
             let mut runner = stack.runner(Weights::Stay);
             let (mut state, mut output) = (case.state.clone(), case.d_output.clone());
             let mut forward = |runner: &mut dyn adaparam_kernels::stack::Runner,
@@ -316,13 +316,13 @@ fn weights_must_be_packed_for_the_instruction_set() {
                     runner.forward(engine, operands, Keep::State, &mut state, &mut output)
                 })
             };
-            let engine = Engine::with_path(1, path);
+            let engine = Engine::with_instructions(1, instructions);
             assert_eq!(forward(&mut *runner, &engine), Err(Mismatch::NotPacked));
             case.with_operands(|operands| runner.pack(&engine, operands.weights))
                 .unwrap();
-            for other in Path::available() {
-                let result = forward(&mut *runner, &Engine::with_path(1, other));
-                assert_eq!(result.is_ok(), other == path);
+            for other in Instructions::available() {
+                let result = forward(&mut *runner, &Engine::with_instructions(1, other));
+                assert_eq!(result.is_ok(), other == instructions);
             }
         }
     }

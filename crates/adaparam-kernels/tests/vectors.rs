@@ -193,8 +193,9 @@ fn stacks_match_the_golden_vectors_in_values_and_gradients() {
             };
             for engine in engines() {
                 let outcome = case.run(&shape, &engine);
-                let what =
-                    |part: &str| format!("{kind} {name} on {}: {part}", engine.path().name());
+                let what = |part: &str| {
+                    format!("{kind} {name} on {}: {part}", engine.instructions().name())
+                };
                 assert_golden(&what("output"), &outcome.output, &file.get("out.output"));
                 assert_golden(&what("d_x"), &outcome.d_x, &file.get("grad.in.x"));
                 let states = shape.states();
@@ -252,7 +253,7 @@ fn three_updates(file: &File, layout: PolicyLayout, engine: &Engine) {
         let what = |part: &str| {
             format!(
                 "{layout:?} on {}, step {step}: {part}",
-                engine.path().name()
+                engine.instructions().name()
             )
         };
         let weights: Vec<&[f32]> = stack.iter().map(Vec::as_slice).collect();

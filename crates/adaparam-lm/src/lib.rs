@@ -32,7 +32,7 @@ mod train;
 mod weights;
 
 pub use adaparam_kernels::Engine;
-pub use adaparam_kernels::simd::Path as Instructions;
+pub use adaparam_kernels::simd::Instructions;
 pub use cells::{CellChoice, CellSettings, Cells, register};
 pub use choice::{AnySettings, Choice, Family, Registered};
 pub use compute::{Carried, Learner, Machine, Means, PHASES, Phase, Phases, Place, Reader};

@@ -77,7 +77,7 @@ impl Pass<'_> {
                     self.enter(&layers, d_final, rows, t);
                     for (layer, panels) in plan.layers.iter().zip(&*panels).rev() {
                         let step = Step {
-                            path: engine.path(),
+                            instructions: engine.instructions(),
                             team,
                             rows,
                             groups: groups.clone(),

@@ -39,7 +39,7 @@ impl Pass<'_> {
                 let slots = Slots::of(keep, t);
                 for (layer, panels) in plan.layers.iter().zip(&packed.layers) {
                     let step = Step {
-                        path: engine.path(),
+                        instructions: engine.instructions(),
                         team,
                         rows,
                         pass: self,

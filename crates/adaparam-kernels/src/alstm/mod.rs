@@ -32,7 +32,9 @@ mod weights;
 mod window;
 
 pub use packed::Packed;
-pub use shape::{Adaptation, Latent, LayerShape, Part, Policy, PolicyLayout, Shape, Summary};
+pub use shape::{
+    Adaptation, Latent, LayerShape, Part, Placer, Policy, PolicyLayout, Shape, Summary,
+};
 pub use tape::Tape;
 pub use weights::{LayerGradients, LayerMasks, LayerState, LayerWeights, State};
 pub use window::Window;

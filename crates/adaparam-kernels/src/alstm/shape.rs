@@ -137,36 +137,60 @@ pub struct Policy {
     pub width: usize,
 }
 
+/// Places the parts of a policy vector one after the other, in the order in which it is asked: what a policy looks like is
+/// said here and nowhere else.
+#[derive(Clone, Debug)]
+pub struct Placer {
+    layout: PolicyLayout,
+    width: usize,
+    before: usize,
+}
+
+impl Placer {
+    /// Nothing is placed yet.
+    pub fn new(layout: PolicyLayout) -> Self {
+        Self {
+            layout,
+            width: 0,
+            before: 0,
+        }
+    }
+
+    /// The next part, if it exists.
+    pub fn place(&mut self, exists: bool, len: usize) -> Option<Part> {
+        exists.then(|| {
+            let part = Part {
+                source: match self.layout {
+                    PolicyLayout::Paper => self.width,
+                    PolicyLayout::Released => self.before,
+                },
+                kept: self.width,
+                len,
+            };
+            self.width += len;
+            self.before = len;
+            part
+        })
+    }
+
+    /// The size of the policy vector: the sum of the sizes of its parts.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+}
+
 impl Policy {
     fn new(shape: &Shape, input: usize, hidden: usize) -> Self {
         let adapts_input = shape.adaptation != Adaptation::Output;
         let adapts_output = shape.adaptation != Adaptation::Input;
-        let mut kept = 0;
-        let mut before = 0;
-        let mut part = |exists: bool, len: usize| {
-            exists.then(|| {
-                let source = match shape.layout {
-                    PolicyLayout::Paper => kept,
-                    PolicyLayout::Released => before,
-                };
-                let part = Part { source, kept, len };
-                kept += len;
-                before = len;
-                part
-            })
-        };
-        let input = part(adapts_input, input);
-        let hidden_part = part(adapts_input, hidden);
-        let input_product = part(adapts_output, 4 * hidden);
-        let hidden_product = part(adapts_output, 4 * hidden);
-        let bias = part(shape.bias, 4 * hidden);
+        let mut placer = Placer::new(shape.layout);
         Self {
-            input,
-            hidden: hidden_part,
-            input_product,
-            hidden_product,
-            bias,
-            width: kept,
+            input: placer.place(adapts_input, input),
+            hidden: placer.place(adapts_input, hidden),
+            input_product: placer.place(adapts_output, 4 * hidden),
+            hidden_product: placer.place(adapts_output, 4 * hidden),
+            bias: placer.place(shape.bias, 4 * hidden),
+            width: placer.width(),
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::Engine;
 use crate::element::Element;
 use crate::memory::Buffer;
-use crate::simd::Path;
+use crate::simd::Instructions;
 use crate::threads::Parts;
 use std::ops::Range;
 
@@ -86,8 +86,8 @@ impl<T: Element> Default for Panels<T> {
 
 impl Panels {
     /// How many numbers the panels of `rows` rows of these groups of columns hold.
-    pub(crate) fn numbers(path: Path, rows: usize, groups: usize) -> usize {
-        groups.div_ceil(path.panel() / GROUP) * rows * path.panel()
+    pub(crate) fn numbers(instructions: Instructions, rows: usize, groups: usize) -> usize {
+        groups.div_ceil(instructions.panel() / GROUP) * rows * instructions.panel()
     }
 }
 
@@ -95,7 +95,7 @@ impl<T: Element> Panels<T> {
     /// Packs the columns `groups` of the stacked `sources`, each given with its number of rows. Numbers that the element does not have
     /// become the nearest that it has.
     pub fn pack(&mut self, engine: &Engine, sources: &[(Source<'_>, usize)], groups: &[Group]) {
-        self.panel = engine.path().panel();
+        self.panel = engine.instructions().panel();
         self.rows = sources.iter().map(|(_, rows)| rows).sum();
         self.groups.clear();
         self.groups.extend_from_slice(groups);
@@ -104,7 +104,7 @@ impl<T: Element> Panels<T> {
         let len = rows * panel;
         let panels = groups.len().div_ceil(groups_per_panel);
         self.data
-            .resize(Panels::numbers(engine.path(), rows, groups.len()));
+            .resize(Panels::numbers(engine.instructions(), rows, groups.len()));
         let data = Parts::new(&mut self.data);
         engine.pool().run(panels, |task, _| {
             // SAFETY: each task writes its own panel.

@@ -4,7 +4,7 @@ use super::micro::{ROUND, Stream, Target, rows_in_place};
 use super::pack::{Cut, Panels};
 use crate::Engine;
 use crate::grid::{Reads, Writes};
-use crate::simd::{Kernel, Path, Simd};
+use crate::simd::{Instructions, Kernel, Simd};
 use crate::threads::Parts;
 
 /// Most rows of a panel that all blocks of rows pass over before the next ones, so that what was requested has not left the second
@@ -18,14 +18,14 @@ const AHEAD: usize = 1024;
 /// # Safety
 /// `a` is readable for `rows` rows of `k` numbers, `target` writable for `rows` rows of its columns.
 unsafe fn panel_product(
-    path: Path,
+    instructions: Instructions,
     rows: usize,
     a: *const f32,
     stride: usize,
     panel: &[f32],
     target: Target,
 ) {
-    path.run(PanelProduct {
+    instructions.run(PanelProduct {
         rows,
         a,
         stride,
@@ -95,7 +95,7 @@ impl Kernel for PanelProduct<'_> {
 /// # Safety
 /// `a` is readable for `rows` rows as long as the cut is high, `out` writable for `rows` rows of `width`.
 pub(crate) unsafe fn tile(
-    path: Path,
+    instructions: Instructions,
     rows: usize,
     a: Reads,
     b: Cut<'_>,
@@ -115,7 +115,7 @@ pub(crate) unsafe fn tile(
         let panel = b.of.rows_of(panel, b.rows.clone());
         let left = a.part(0, 0, rows, b.rows.len());
         // SAFETY: the caller vouches for `a` and `out`.
-        unsafe { panel_product(path, rows, left, a.stride(), panel, target) };
+        unsafe { panel_product(instructions, rows, left, a.stride(), panel, target) };
     }
 }
 
@@ -159,7 +159,7 @@ pub fn product(engine: &Engine, a: &[f32], b: &Panels, c: &mut [f32], columns: u
             // SAFETY: `a` has rows of `k`, and these rows and columns belong to this task.
             unsafe {
                 tile(
-                    engine.path(),
+                    engine.instructions(),
                     last - first,
                     a,
                     b.cut(panels, 0..k),

@@ -4,7 +4,7 @@ use super::micro::{Both, Rows, Target, columns_in_place};
 use crate::Engine;
 use crate::grid::{Reads, Writes, load, store, vectors};
 use crate::memory::Buffer;
-use crate::simd::{Kernel, Path, Simd};
+use crate::simd::{Instructions, Kernel, Simd};
 use crate::threads::Parts;
 
 /// Most rows that are multiplied at once; longer windows add up.
@@ -64,8 +64,8 @@ pub fn transposed_product(
     if m == 0 || n == 0 {
         return;
     }
-    let path = engine.path();
-    let widths = path.run(Widths);
+    let instructions = engine.instructions();
+    let widths = instructions.run(Widths);
     for first in (0..k.max(1)).step_by(K_BLOCK) {
         let k = (k - first).min(K_BLOCK);
         let a = Matrix {
@@ -80,7 +80,7 @@ pub fn transposed_product(
         };
         // The smaller operand is packed once for all threads, the larger one block by block by whoever multiplies it.
         let product = Product {
-            path,
+            instructions,
             widths,
             a,
             b,
@@ -104,7 +104,7 @@ impl Kernel for Widths {
 }
 
 struct Product<'a> {
-    path: Path,
+    instructions: Instructions,
     widths: (usize, usize),
     a: Matrix<'a>,
     b: Matrix<'a>,
@@ -171,14 +171,14 @@ impl Strips {
 impl Scratch {
     /// How many numbers a product of `m` rows and `n` columns over `k` packs: those that threads share, and those of all threads.
     pub(crate) fn numbers(
-        path: Path,
+        instructions: Instructions,
         threads: usize,
         (m, n, k): (usize, usize, usize),
     ) -> [usize; 2] {
         if m == 0 || n == 0 {
             return [0; 2];
         }
-        let widths = path.run(Widths);
+        let widths = instructions.run(Widths);
         Strips::of(widths, (m, n, k.min(K_BLOCK))).numbers(threads)
     }
 }
@@ -211,7 +211,7 @@ impl Product<'_> {
             // SAFETY: each task packs its own strip.
             let to = unsafe { parts.get(strip * shared_len..(strip + 1) * shared_len) };
             pack_strip(
-                self.path,
+                self.instructions,
                 shared,
                 k,
                 strip * shared_width,
@@ -236,7 +236,7 @@ impl Product<'_> {
                 for strip in 0..strips {
                     let to = &mut block[strip * own_len..(strip + 1) * own_len];
                     pack_strip(
-                        self.path,
+                        self.instructions,
                         own,
                         k,
                         (first + strip) * own_width,
@@ -275,7 +275,7 @@ impl Product<'_> {
                             columns,
                             add: self.add,
                         };
-                        self.path.run(Tile {
+                        self.instructions.run(Tile {
                             rows,
                             left,
                             right,
@@ -291,7 +291,7 @@ impl Product<'_> {
 /// Packs `width` columns from `first` on side by side. The strip of a left operand is only as wide as columns are left, that of a
 /// right operand is filled up with zeros; both follow from what a tile reads.
 fn pack_strip(
-    path: Path,
+    instructions: Instructions,
     matrix: Matrix<'_>,
     k: usize,
     first: usize,
@@ -303,7 +303,7 @@ fn pack_strip(
     let packed = if right { width } else { count };
     let from = Reads::new(matrix.data, first, matrix.stride, k, count);
     let to = Parts::new(&mut to[..k * packed]);
-    path.run(PackStrip {
+    instructions.run(PackStrip {
         rows: k,
         count,
         from,
@@ -375,15 +375,18 @@ impl Kernel for Tile<'_> {
 /// # Safety
 /// `a` is readable for `k` rows of `m`, `out` writable for `m` rows of `n`.
 pub(crate) unsafe fn transposed_tiles(
-    path: Path,
+    instructions: Instructions,
     (m, n, k): (usize, usize, usize),
     a: Reads,
     b: &[f32],
     out: Writes,
     add: bool,
 ) {
-    assert!(b.len() >= packed_length(path, n, k), "length of the panels");
-    path.run(TransposedTiles {
+    assert!(
+        b.len() >= packed_length(instructions, n, k),
+        "length of the panels"
+    );
+    instructions.run(TransposedTiles {
         m,
         n,
         k,
@@ -395,8 +398,8 @@ pub(crate) unsafe fn transposed_tiles(
 }
 
 /// Numbers in the panels of `k` rows of `n` columns.
-pub(crate) fn packed_length(path: Path, n: usize, k: usize) -> usize {
-    n.next_multiple_of(path.panel()) * k
+pub(crate) fn packed_length(instructions: Instructions, n: usize, k: usize) -> usize {
+    n.next_multiple_of(instructions.panel()) * k
 }
 
 struct TransposedTiles<'a> {

@@ -148,7 +148,7 @@ impl Pass<'_> {
                     Above::Output(d) => (None, Some(at(d, t))),
                     Above::Carried(d) => (Some(at(d, t)), None),
                 };
-                engine.path().run(PlainCellGradient {
+                engine.instructions().run(PlainCellGradient {
                     block: self.block(layer, first, units),
                     gradients: Gradients {
                         gates: Writes::new(
@@ -175,7 +175,7 @@ impl Pass<'_> {
                 // SAFETY: the gradients have rows of all gates, and these columns belong to this task.
                 unsafe {
                     tile(
-                        engine.path(),
+                        engine.instructions(),
                         batch,
                         a,
                         panels.one(panel),

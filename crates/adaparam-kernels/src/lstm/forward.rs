@@ -120,7 +120,17 @@ impl Pass<'_> {
                 let scratch = Writes::new(&tiles, thread * GATES * batch, GATES, batch, GATES);
                 let cut = panels.cut(task * per_block..(task + 1) * per_block, 0..hidden);
                 // SAFETY: the hidden state has rows of its size, and the tile belongs to this thread.
-                unsafe { tile(engine.path(), batch, before, cut, scratch, GATES, false) };
+                unsafe {
+                    tile(
+                        engine.instructions(),
+                        batch,
+                        before,
+                        cut,
+                        scratch,
+                        GATES,
+                        false,
+                    )
+                };
                 let at = |kept: &Parts<'_, f32>, step: usize| {
                     Writes::new(kept, step * batch * hidden + first, hidden, batch, units)
                 };
@@ -131,7 +141,7 @@ impl Pass<'_> {
                     batch,
                     3 * hidden + units,
                 );
-                engine.path().run(PlainCell {
+                engine.instructions().run(PlainCell {
                     block: self.block(layer, first, units),
                     kept: Kept {
                         c_before: at(&c, t).reads(),

@@ -5,7 +5,7 @@ use super::pass::Pass;
 use super::plan::Plan;
 use super::{Shape, Tape};
 use crate::Engine;
-use crate::simd::Path;
+use crate::simd::Instructions;
 use crate::stack::{
     Keep, Kept, Mismatch, Operands, Ragged, Runner, Seen, Sizes, Slot, Stack, State, Weights, show,
 };
@@ -70,7 +70,7 @@ struct LstmRunner {
     weights: Weights,
     packed: Packed,
     /// The instruction set of the panels; none if nothing is packed.
-    packed_for: Option<Path>,
+    packed_for: Option<Instructions>,
     tape: Tape,
     ragged: Ragged,
 }
@@ -88,7 +88,7 @@ impl Runner for LstmRunner {
     fn pack(&mut self, engine: &Engine, weights: &[&[f32]]) -> Result<(), Mismatch> {
         self.sizes.weights(weights)?;
         self.packed.pack_plan(engine, &self.plan, weights);
-        self.packed_for = Some(engine.path());
+        self.packed_for = Some(engine.instructions());
         Ok(())
     }
 
@@ -103,7 +103,7 @@ impl Runner for LstmRunner {
         self.sizes.operands(operands)?;
         self.sizes.state("state", state, operands.batch)?;
         self.sizes.output("output", output, operands)?;
-        if self.packed_for != Some(engine.path()) {
+        if self.packed_for != Some(engine.instructions()) {
             return Err(Mismatch::NotPacked);
         }
         self.ragged.rows.take(operands);

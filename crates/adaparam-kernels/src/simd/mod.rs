@@ -1,6 +1,6 @@
 //! Vector instructions behind one trait, chosen at run time.
 //!
-//! A kernel is written once, generic over [`Simd`], as a type that implements [`Kernel`]. [`Path::run`] enters a function
+//! A kernel is written once, generic over [`Simd`], as a type that implements [`Kernel`]. [`Instructions::run`] enters a function
 //! compiled for the chosen instruction set and calls the kernel inside it; everything on the way is `#[inline(always)]`, so
 //! that the whole kernel is compiled for that instruction set although the crate is built for the baseline processor.
 
@@ -14,7 +14,7 @@ mod portable;
 
 /// The operations that the kernels need from a vector of `f32`.
 ///
-/// A value of an implementing type is a proof that the processor has the instructions: it can only be made by [`Path::run`].
+/// A value of an implementing type is a proof that the processor has the instructions: it can only be made by [`Instructions::run`].
 #[allow(clippy::missing_safety_doc)]
 pub trait Simd: Copy + Send + Sync + 'static {
     /// A vector of [`Simd::LANES`] numbers.
@@ -101,7 +101,7 @@ pub trait Kernel {
 
 /// An instruction set that this build knows and this processor has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Path(Set);
+pub struct Instructions(Set);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Set {
@@ -114,7 +114,7 @@ enum Set {
     Portable,
 }
 
-impl Path {
+impl Instructions {
     /// The fastest instruction set of this processor.
     pub fn best() -> Self {
         Self::available()[0]
@@ -134,11 +134,11 @@ impl Path {
         sets.into_iter().flatten().map(Self).collect()
     }
 
-    /// The available instruction set of that [name](Path::name), if there is one.
+    /// The available instruction set of that [name](Instructions::name), if there is one.
     pub fn named(name: &str) -> Option<Self> {
         Self::available()
             .into_iter()
-            .find(|path| path.name() == name)
+            .find(|instructions| instructions.name() == name)
     }
 
     /// `avx512`, `avx2`, `neon` or `portable`.

@@ -95,7 +95,7 @@ impl Softmax {
                     // SAFETY: the rows have these words, and the sums belong to this task.
                     unsafe {
                         tile(
-                            engine.path(),
+                            engine.instructions(),
                             count,
                             out.reads(),
                             cut,

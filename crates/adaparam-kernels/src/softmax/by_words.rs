@@ -23,8 +23,8 @@ impl Softmax {
     ) {
         let (width, vocabulary) = (projection.width, projection.vocabulary());
         let rows = targets.len();
-        let path = engine.path();
-        let length = packed_length(path, width, rows);
+        let instructions = engine.instructions();
+        let length = packed_length(instructions, width, rows);
         self.scaled.resize(engine.pool().threads() * length);
         let has_bias = !gradient.d_bias.is_empty();
         let scaled = Parts::new(&mut self.scaled);
@@ -38,11 +38,11 @@ impl Softmax {
                 let factors = &factors[block * rows..(block + 1) * rows];
                 // SAFETY: each thread has its own panels.
                 let scaled = unsafe { scaled.get(thread * length..(thread + 1) * length) };
-                let panels = scaled.chunks_exact_mut(path.panel() * rows);
+                let panels = scaled.chunks_exact_mut(instructions.panel() * rows);
                 for (index, to) in panels.enumerate() {
-                    let first = index * path.panel();
-                    let columns = path.panel().min(width - first);
-                    path.run(PackScaled {
+                    let first = index * instructions.panel();
+                    let columns = instructions.panel().min(width - first);
+                    instructions.run(PackScaled {
                         columns,
                         from: Reads::new(input, first, width, rows, columns),
                         factors,
@@ -54,10 +54,17 @@ impl Softmax {
                 let to = Writes::new(&d_weight, words.first * width, width, words.count, width);
                 // SAFETY: the exponentials have these rows and words, and the words' gradients belong to this task.
                 unsafe {
-                    transposed_tiles(path, (words.count, width, rows), from, scaled, to, add);
+                    transposed_tiles(
+                        instructions,
+                        (words.count, width, rows),
+                        from,
+                        scaled,
+                        to,
+                        add,
+                    );
                 }
                 if has_bias {
-                    path.run(WeightedSums {
+                    instructions.run(WeightedSums {
                         columns: words.count,
                         from,
                         factors,

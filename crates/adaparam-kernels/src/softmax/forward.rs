@@ -62,7 +62,7 @@ impl Softmax {
         // SAFETY: the input has rows of `width`, and the target belongs to this task.
         unsafe {
             tile(
-                engine.path(),
+                engine.instructions(),
                 rows,
                 a,
                 self.forward.cut(panels, 0..width),
@@ -95,7 +95,7 @@ impl Softmax {
             let product = unsafe { *out.part(row, column, 1, 1) };
             note_target(row, product + bias.unwrap_or(0.0));
         }
-        engine.path().run(Exponentials {
+        engine.instructions().run(Exponentials {
             columns: words.count,
             bias: projection.bias_of(words),
             logits: out,

@@ -134,7 +134,7 @@ impl Softmax {
             let target = Writes::new(&out, words.first, vocabulary, rows, words.count);
             self.block(engine, projection, words, input, rows, target);
             if let Some(bias) = projection.bias_of(words) {
-                engine.path().run(AddBias {
+                engine.instructions().run(AddBias {
                     rows,
                     columns: words.count,
                     bias,

@@ -4,15 +4,15 @@
 pub(crate) mod alstm;
 pub(crate) mod stack;
 
-use adaparam_kernels::simd::Path;
+use adaparam_kernels::simd::Instructions;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Every instruction set of this processor with a number of threads.
 pub(crate) fn engines() -> Vec<adaparam_kernels::Engine> {
-    let mut engines: Vec<_> = Path::available()
+    let mut engines: Vec<_> = Instructions::available()
         .into_iter()
-        .map(|path| adaparam_kernels::Engine::with_path(1, path))
+        .map(|instructions| adaparam_kernels::Engine::with_instructions(1, instructions))
         .collect();
     engines.push(adaparam_kernels::Engine::new(3));
     engines

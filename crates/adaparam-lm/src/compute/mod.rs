@@ -11,7 +11,7 @@ mod tensors;
 
 use adaparam_data::text::Window;
 use adaparam_kernels::Engine;
-use adaparam_kernels::simd::Path as Instructions;
+use adaparam_kernels::simd::Instructions;
 use adaparam_runs::RunError;
 use burn::tensor::Device;
 pub use phases::{PHASES, Phase, Phases};
@@ -109,7 +109,7 @@ impl Machine {
     /// this is the same.
     pub fn computes_with(&self, spec: &ModelSpec) -> &'static str {
         match self.kernels(spec, 1) {
-            Some(_) => self.engine.path().name(),
+            Some(_) => self.engine.instructions().name(),
             None => "tensors",
         }
     }
@@ -190,7 +190,7 @@ impl Place {
         let pool = pool.map_err(|error| RunError::value("threads", threads, error.to_string()))?;
         let instructions = self.instructions.unwrap_or_else(Instructions::best);
         let machine = Machine {
-            engine: Engine::with_path(threads, instructions),
+            engine: Engine::with_instructions(threads, instructions),
             device: self.device.clone(),
             means: self.means,
         };

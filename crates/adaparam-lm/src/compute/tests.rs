@@ -217,7 +217,10 @@ fn layers_without_kernels_are_computed_nevertheless_and_said_to_be() {
     let machine = machine(1, Means::Kernels);
     assert_eq!(machine.computes_with(&spec), "tensors");
     let plain = every_kind().swap_remove(0);
-    assert_eq!(machine.computes_with(&plain), machine.engine.path().name());
+    assert_eq!(
+        machine.computes_with(&plain),
+        machine.engine.instructions().name()
+    );
     let window = Window {
         start: 0,
         steps: 1,

@@ -1,5 +1,6 @@
 use std::ops::Range;
 
+use adaparam_kernels::alstm::Placer;
 use burn::serde::{Deserialize, Serialize};
 use burn::tensor::Tensor;
 
@@ -90,40 +91,28 @@ impl PolicyShape {
         };
         let adapts_inputs = self.adaptation != LstmAdaptation::Output;
         let adapts_outputs = self.adaptation != LstmAdaptation::Input;
-        let mut placer = PartPlacer {
-            layout: self.layout,
-            end: 0,
-            previous_width: 0,
+        let mut placer = Placer::new(self.layout.into());
+        let mut place = |exists, width| {
+            let part = placer.place(exists, width)?;
+            Some(part.source..part.source + part.len)
         };
         PolicySplit {
-            input: placer.place(adapts_inputs, gates_per_input * self.d_input),
-            hidden: placer.place(adapts_inputs, gates_per_input * self.d_hidden),
-            input_product: placer.place(adapts_outputs, GATES * self.d_hidden),
-            hidden_product: placer.place(adapts_outputs, GATES * self.d_hidden),
-            bias: placer.place(self.bias, GATES * self.d_hidden),
-            d_policy: placer.end,
+            input: place(adapts_inputs, gates_per_input * self.d_input),
+            hidden: place(adapts_inputs, gates_per_input * self.d_hidden),
+            input_product: place(adapts_outputs, GATES * self.d_hidden),
+            hidden_product: place(adapts_outputs, GATES * self.d_hidden),
+            bias: place(self.bias, GATES * self.d_hidden),
+            d_policy: placer.width(),
         }
     }
 }
 
-/// Places parts one after the other, in the order in which it is asked.
-struct PartPlacer {
-    layout: PolicyLayout,
-    end: usize,
-    previous_width: usize,
-}
-
-impl PartPlacer {
-    fn place(&mut self, present: bool, width: usize) -> Option<Range<usize>> {
-        present.then(|| {
-            let start = match self.layout {
-                PolicyLayout::Paper => self.end,
-                PolicyLayout::Released => self.previous_width,
-            };
-            self.end += width;
-            self.previous_width = width;
-            start..start + width
-        })
+impl From<PolicyLayout> for adaparam_kernels::alstm::PolicyLayout {
+    fn from(layout: PolicyLayout) -> Self {
+        match layout {
+            PolicyLayout::Paper => Self::Paper,
+            PolicyLayout::Released => Self::Released,
+        }
     }
 }
 

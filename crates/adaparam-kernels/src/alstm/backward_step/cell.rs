@@ -31,7 +31,7 @@ impl Step<'_> {
         let bias = self.pass.weights(self.layer).bias;
         let d_bias = &self.layers[self.layer.index].d_bias;
         let d_bias_first = self.groups.start * 4 * s.hidden + first;
-        self.path.run(AdaptiveCellGradient {
+        self.instructions.run(AdaptiveCellGradient {
             block: Block {
                 rows,
                 units,
@@ -67,7 +67,7 @@ impl Step<'_> {
 
     /// From the gradients of the products to those of the inputs and of the policy that acts on them.
     pub(in crate::alstm) fn inputs(&self) {
-        let (s, rows, path) = (&self.layer.shape, self.rows.count, self.path);
+        let (s, rows, instructions) = (&self.layer.shape, self.rows.count, self.instructions);
         let (kept, carried) = self.own();
         let gates = 4 * s.hidden;
         let d_products = |index: usize| {
@@ -100,7 +100,17 @@ impl Step<'_> {
                 let columns = panels.width().min(width - first);
                 let scratch = self.scratch(thread, panels.width());
                 // SAFETY: the gradients of the products have rows of all gates, and the tile belongs to this thread.
-                unsafe { tile(path, rows, a, panels.one(panel), scratch, columns, false) };
+                unsafe {
+                    tile(
+                        instructions,
+                        rows,
+                        a,
+                        panels.one(panel),
+                        scratch,
+                        columns,
+                        false,
+                    )
+                };
                 let (to, add) = match side {
                     0 => self.d_input(first, columns),
                     _ => (self.gradient(&carried.h, width, first, columns), false),
@@ -115,7 +125,7 @@ impl Step<'_> {
                         source,
                     )
                 });
-                path.run(InputGradient {
+                instructions.run(InputGradient {
                     rows,
                     columns,
                     tile: scratch.reads(),

@@ -25,7 +25,7 @@ impl Step<'_> {
             let cut = panels.cut(0..panels.count(), first..first + k);
             let out = self.share(task);
             // SAFETY: the policy has rows of `k` from there on, and the share belongs to this task.
-            unsafe { tile(self.path, rows, a, cut, out, s.latent, false) };
+            unsafe { tile(self.instructions, rows, a, cut, out, s.latent, false) };
         });
     }
 
@@ -49,7 +49,7 @@ impl Step<'_> {
 
     /// From the gradient of the latent variable to that of its pre-activations.
     pub(in crate::alstm) fn latent(&self) {
-        let (s, rows, path) = (&self.layer.shape, self.rows.count, self.path);
+        let (s, rows, instructions) = (&self.layer.shape, self.rows.count, self.instructions);
         let (kept, carried) = self.own();
         let latent = s.latent;
         self.team.run(latent.div_ceil(GROUP), |task, _| {
@@ -57,7 +57,7 @@ impl Step<'_> {
             let units = GROUP.min(latent - first);
             let dz = self.gradient(&carried.z, latent, first, units);
             let (shares, count) = self.shares(first, units);
-            path.run(AddShares {
+            instructions.run(AddShares {
                 rows,
                 columns: units,
                 shares,
@@ -71,7 +71,7 @@ impl Step<'_> {
                 .latent
                 .map(|mask| self.mask(mask, latent, first, units));
             if self.pass.plan.is_recurrent() {
-                path.run(PlainCellGradient {
+                instructions.run(PlainCellGradient {
                     block: Block {
                         rows,
                         units,
@@ -96,7 +96,7 @@ impl Step<'_> {
             } else {
                 let z = self.carried_into(kept.z, 1, latent, first, units);
                 let d_u = self.at(&kept.latent_gates, latent, first, units);
-                path.run(StaticLatentGradient {
+                instructions.run(StaticLatentGradient {
                     rows,
                     columns: units,
                     z,
@@ -110,7 +110,7 @@ impl Step<'_> {
 
     /// From the gradient of the latent pre-activations to those of what the latent variable saw.
     pub(in crate::alstm) fn summary(&self) {
-        let (s, rows, path) = (&self.layer.shape, self.rows.count, self.path);
+        let (s, rows, instructions) = (&self.layer.shape, self.rows.count, self.instructions);
         let (kept, carried) = self.own();
         let (latent, gates) = (s.latent, s.latent_gates);
         let d_u = self.at(&kept.latent_gates, gates, 0, gates).reads();
@@ -134,9 +134,19 @@ impl Step<'_> {
             let columns = panels.width().min(latent - first);
             let scratch = self.scratch(thread, panels.width());
             // SAFETY: the gradients have rows of all gates, and the tile belongs to this thread.
-            unsafe { tile(path, rows, d_u, panels.one(panel), scratch, columns, false) };
+            unsafe {
+                tile(
+                    instructions,
+                    rows,
+                    d_u,
+                    panels.one(panel),
+                    scratch,
+                    columns,
+                    false,
+                )
+            };
             let to = self.gradient(&carried.z, latent, first, columns);
-            path.run(InputGradient {
+            instructions.run(InputGradient {
                 rows,
                 columns,
                 tile: scratch.reads(),
@@ -152,7 +162,7 @@ impl Step<'_> {
                 // SAFETY: as above.
                 unsafe {
                     tile(
-                        path,
+                        instructions,
                         rows,
                         d_u,
                         panels.one(panel),
@@ -187,7 +197,7 @@ impl Step<'_> {
                         GROUP,
                     )
                     .reads();
-                    path.run(InputGradient {
+                    instructions.run(InputGradient {
                         rows,
                         columns: count,
                         tile,

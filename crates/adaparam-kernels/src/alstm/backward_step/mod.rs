@@ -11,7 +11,7 @@ use super::plan::LayerPlan;
 use super::tape::{LayerTape, tile_len};
 use super::team::{Groups, Rows, Team};
 use crate::grid::{Reads, Writes};
-use crate::simd::Path;
+use crate::simd::Instructions;
 use crate::threads::Parts;
 use std::ops::Range;
 
@@ -95,7 +95,7 @@ impl<'a> Carried<'a> {
 
 /// One step of one layer, for some rows of the batch.
 pub(super) struct Step<'a> {
-    pub(super) path: Path,
+    pub(super) instructions: Instructions,
     pub(super) team: Team<'a>,
     pub(super) groups: Range<usize>,
     /// Those of the groups.

@@ -16,7 +16,7 @@ impl Step<'_> {
         let (Some(input), Some(hidden)) = (s.policy.input, s.policy.hidden) else {
             return;
         };
-        let (own, path, slot) = (self.own(), self.path, self.slots.step);
+        let (own, instructions, slot) = (self.own(), self.instructions, self.slots.step);
         let rows = self.rows.count;
         let panels = &self.panels.input_policy;
         let width = panels.width();
@@ -26,7 +26,17 @@ impl Step<'_> {
         self.team.run(panels.count(), |panel, thread| {
             let scratch = self.scratch(thread, 0, width);
             // SAFETY: the latent variable has rows of its size, and the tile belongs to this thread.
-            unsafe { tile(path, rows, z, panels.one(panel), scratch, width, false) };
+            unsafe {
+                tile(
+                    instructions,
+                    rows,
+                    z,
+                    panels.one(panel),
+                    scratch,
+                    width,
+                    false,
+                )
+            };
             let segments = self.layer.input_policy.chunks(width / GROUP).nth(panel);
             for (lane, segment) in segments.into_iter().flatten().enumerate() {
                 let Segment {
@@ -36,7 +46,7 @@ impl Step<'_> {
                 } = *segment;
                 let (part, source_width) = targets[index];
                 let policy_column = part.kept + column;
-                path.run(AdaptInput {
+                instructions.run(AdaptInput {
                     rows,
                     columns: count,
                     first: column,
@@ -76,7 +86,7 @@ impl Step<'_> {
         output: Option<&Parts<'_, f32>>,
     ) {
         let (s, rows) = (&self.layer.shape, self.rows.count);
-        let (own, path, slots) = (self.own(), self.path, self.slots);
+        let (own, instructions, slots) = (self.own(), self.instructions, self.slots);
         let first = block * GROUP;
         let units = GROUP.min(s.hidden - first);
         let all_gates = 3 * s.hidden + units;
@@ -100,7 +110,7 @@ impl Step<'_> {
         let gates = like_gates(&own.gates);
         let written = kept_policy.products.iter().chain(&kept_products).flatten();
         for &rectangle in written.chain(&kept_policy.bias).chain([&gates]) {
-            path.run(Request {
+            instructions.run(Request {
                 rows,
                 apart: s.hidden,
                 rectangle,
@@ -117,7 +127,7 @@ impl Step<'_> {
         unsafe {
             let policy_panels = self.panels.gate_policy.block(block, parts * per_block);
             tile(
-                path,
+                instructions,
                 rows,
                 z,
                 policy_panels,
@@ -126,16 +136,32 @@ impl Step<'_> {
                 false,
             );
             let input_panels = self.panels.input.block(block, per_block);
-            tile(path, rows, input, input_panels, input_tile, GATES, false);
+            tile(
+                instructions,
+                rows,
+                input,
+                input_panels,
+                input_tile,
+                GATES,
+                false,
+            );
             let hidden_panels = self.panels.hidden.block(block, per_block);
-            tile(path, rows, hidden, hidden_panels, hidden_tile, GATES, false);
+            tile(
+                instructions,
+                rows,
+                hidden,
+                hidden_panels,
+                hidden_tile,
+                GATES,
+                false,
+            );
         }
         let part_tile = |index: usize| policy_tile.columns_from(index * GATES).reads();
         let carried =
             |kept: &Parts<'_, f32>, slot: usize| self.at(kept, slot, s.hidden, first, units);
         let mask = self.pass.masks(self.layer).hidden;
         let bias = self.pass.weights(self.layer).bias;
-        path.run(AdaptiveCell {
+        instructions.run(AdaptiveCell {
             block: Block {
                 rows,
                 units,

@@ -29,7 +29,7 @@ impl Step<'_> {
     /// A block of latent units, from what the latent variable sees, each with its size.
     fn latent_block(&self, block: usize, thread: usize, seen: &[Option<(Reads, usize)>]) {
         let (s, rows) = (&self.layer.shape, self.rows.count);
-        let (own, path, slots) = (self.own(), self.path, self.slots);
+        let (own, instructions, slots) = (self.own(), self.instructions, self.slots);
         let weights = self.pass.weights(self.layer);
         let recurrent = self.pass.plan.is_recurrent();
         let panels = &self.panels.latent;
@@ -46,7 +46,7 @@ impl Step<'_> {
         for &(a, k) in seen.iter().flatten() {
             let cut = panels.cut(block_panels.clone(), from..from + k);
             // SAFETY: `a` has rows of `k`, and the tile belongs to this thread.
-            unsafe { tile(path, rows, a, cut, scratch, width, from > 0) };
+            unsafe { tile(instructions, rows, a, cut, scratch, width, from > 0) };
             from += k;
         }
         let first = block * GROUP;
@@ -57,7 +57,7 @@ impl Step<'_> {
         let tile = scratch.reads();
         if !recurrent {
             let bias = Reads::new(weights.latent_input_bias, first, 0, 1, units);
-            return path.run(StaticLatent {
+            return instructions.run(StaticLatent {
                 rows,
                 units,
                 tile,
@@ -68,7 +68,7 @@ impl Step<'_> {
         }
         let all_gates = 3 * s.latent + units;
         let bias = |bias: &[f32]| Some(Reads::new(bias, first, 0, 1, all_gates));
-        path.run(PlainCell {
+        instructions.run(PlainCell {
             block: Block {
                 rows,
                 units,

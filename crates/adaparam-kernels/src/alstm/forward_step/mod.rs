@@ -10,7 +10,7 @@ use super::tape::{LayerTape, tile_len};
 use super::team::{Rows, Team};
 use crate::cell::GATES;
 use crate::grid::{Reads, Writes};
-use crate::simd::Path;
+use crate::simd::Instructions;
 use crate::stack::Keep;
 use crate::threads::Parts;
 
@@ -76,7 +76,7 @@ impl<'a> LayerForward<'a> {
 
 /// One step of one layer, for some rows of the batch.
 pub(super) struct Step<'a> {
-    pub(super) path: Path,
+    pub(super) instructions: Instructions,
     pub(super) team: Team<'a>,
     pub(super) rows: Rows,
     pub(super) pass: &'a Pass<'a>,

@@ -1,13 +1,11 @@
-use adaparam_kernels::alstm::{
-    Adaptation, Latent, PolicyLayout as KernelLayout, Shape, Summary as KernelSummary,
-};
+use adaparam_kernels::alstm::{Adaptation, Latent, Shape, Summary as KernelSummary};
 use adaparam_kernels::stack::Stack;
 
 use super::arguments::has_shape;
 use crate::recurrent::adaptive_cell::AdaptiveLstmCell;
 use crate::recurrent::adaptive_lstm::AdaptiveLstm;
 use crate::recurrent::latent::{PolicyLatent, Summary};
-use crate::recurrent::policy::{InputTying, LstmAdaptation, PolicyLayout, PolicyShape};
+use crate::recurrent::policy::{InputTying, LstmAdaptation, PolicyShape};
 
 /// The stack as the kernels describe it, if they can compute it.
 pub(crate) fn stack(lstm: &AdaptiveLstm) -> Option<Box<dyn Stack>> {
@@ -37,10 +35,7 @@ fn shape(lstm: &AdaptiveLstm) -> Option<Shape> {
             LstmAdaptation::Input => Adaptation::Input,
             LstmAdaptation::Io => Adaptation::InputOutput,
         },
-        layout: match lstm.layout {
-            PolicyLayout::Paper => KernelLayout::Paper,
-            PolicyLayout::Released => KernelLayout::Released,
-        },
+        layout: lstm.layout.into(),
         bias: first.bias.is_some(),
     };
     let mut layers = lstm.layers.iter().enumerate();
