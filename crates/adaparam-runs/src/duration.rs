@@ -4,44 +4,38 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
+/// A hundred years: longer than any run, and short enough to be added to any clock.
+const LONGEST: Duration = Duration::from_hours(36_500 * 24);
 
 /// Text that is no span of time.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "must be a time such as 2h, 90m or 1h30m: whole numbers, each with d, h, m or s, the largest unit first"
-)]
-pub struct ParseDurationError;
+pub enum ParseDurationError {
+    /// It is not written as one.
+    #[error("must be a time such as 2h, 90m or 1h30m: whole numbers, each with d, h, m or s")]
+    Form,
+    /// It is longer than anything takes.
+    #[error("must be a time of at most 36500d, a hundred years, such as 2h, 90m or 1h30m")]
+    TooLong,
+}
 
 /// Reads a span of time.
 pub fn parse_duration(text: &str) -> Result<Duration, ParseDurationError> {
-    let mut rest = text;
-    let mut units = UNITS.as_slice();
-    let mut seconds = 0_u64;
-    while !rest.is_empty() {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(rest.len());
-        let (number, after) = rest.split_at(digits);
-        let unit = after.chars().next().ok_or(ParseDurationError)?;
-        let place = units.iter().position(|(name, _)| *name == unit);
-        let place = place.ok_or(ParseDurationError)?;
-        let number: u64 = number.parse().map_err(|_| ParseDurationError)?;
-        let part = number.checked_mul(units[place].1);
-        seconds = part
-            .and_then(|part| seconds.checked_add(part))
-            .ok_or(ParseDurationError)?;
-        units = &units[place + 1..];
-        rest = &after[unit.len_utf8()..];
+    // The parser also knows months as `M`, milliseconds and fractions, which are slips of the hand in a budget.
+    let known = |character: char| character.is_ascii_digit() || "dhms".contains(character);
+    if !text.chars().all(known) || text.contains("ms") {
+        return Err(ParseDurationError::Form);
     }
-    if text.is_empty() {
-        return Err(ParseDurationError);
+    match humantime::parse_duration(text) {
+        Ok(time) if time <= LONGEST => Ok(time),
+        Ok(_) | Err(humantime::DurationError::NumberOverflow) => Err(ParseDurationError::TooLong),
+        Err(_) => Err(ParseDurationError::Form),
     }
-    Ok(Duration::from_secs(seconds))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -55,6 +49,8 @@ mod tests {
             ("45s", 45),
             ("1d2h3m4s", 93_784),
             ("0m", 0),
+            ("30m1h", 5_400),
+            ("36500d", 3_153_600_000),
         ] {
             assert_eq!(
                 parse_duration(text),
@@ -63,22 +59,27 @@ mod tests {
             );
         }
         for text in [
-            "",
-            "2",
-            "h",
-            "2x",
-            "-2h",
-            "1.5h",
-            "30m1h",
-            "1h1h",
-            "2 h",
-            "2h ",
-            "2µ",
-            "99999999999999999999h",
-            "18446744073709551615d",
+            "", "2", "h", "2x", "-2h", "1.5h", "2 h", "2h ", "2µ", "2ms", "2M", "2hm",
         ] {
-            assert_eq!(parse_duration(text), Err(ParseDurationError), "{text:?}");
+            let refused = Err(ParseDurationError::Form);
+            assert_eq!(parse_duration(text), refused, "{text:?}");
         }
+    }
+
+    #[test]
+    fn an_absurd_time_is_refused() {
+        for text in [
+            "36501d",
+            "36500d1s",
+            "18446744073709551615s",
+            "18446744073709551615d",
+            "18446744073709551615s1s",
+            "99999999999999999999h",
+        ] {
+            let refused = Err(ParseDurationError::TooLong);
+            assert_eq!(parse_duration(text), refused, "{text:?}");
+        }
+        assert!(Instant::now().checked_add(LONGEST).is_some());
     }
 
     proptest! {
@@ -90,8 +91,10 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(text in "\\PC{0,12}") {
-            let _ = parse_duration(&text);
+        fn no_text_panics_or_means_longer_than_a_clock_can_tell(text in "\\PC{0,12}|[0-9dhms]{0,24}") {
+            if let Ok(time) = parse_duration(&text) {
+                prop_assert!(time <= LONGEST);
+            }
         }
     }
 }

@@ -10,8 +10,10 @@
 //! | [`toml_file`] | reading configuration so that a misspelt key is an error with a suggestion |
 //! | [`check`] | checks of a configuration's values |
 //! | [`duration`] | spans of time as people write them |
+//! | [`date`] | moments as records tell them |
 
 pub mod check;
+pub mod date;
 pub mod duration;
 mod error;
 pub mod jobs;
