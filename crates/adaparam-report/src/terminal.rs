@@ -1,5 +1,10 @@
 //! The tables and claims of a report as plain text, for the end of a run.
 
+use comfy_table::{
+    CellAlignment, ColumnConstraint, ContentLineStyle, LineStyle, TableStyle, Width,
+};
+use unicode_width::UnicodeWidthStr as _;
+
 use crate::claim::{Claim, Tally};
 use crate::document::{Block, Report};
 use crate::inline::plain;
@@ -7,18 +12,33 @@ use crate::table::{Align, Cell, Table, Tone};
 
 const LEAST_WIDTH: usize = 24;
 const GAP: usize = 2;
+/// The longest verdict with its mark.
+const BADGE: usize = 9;
+/// Stands for the rule between two rows until it is known whether one is wanted. No text holds it.
+const BETWEEN_ROWS: char = '\0';
+
+const BARE: TableStyle = TableStyle::new().content_lines(ContentLineStyle::none().junction(' '));
+const RULED: TableStyle = BARE
+    .top_border(rule('━'))
+    .header_separator(rule('─'))
+    .row_separator(rule(BETWEEN_ROWS))
+    .bottom_border(rule('━'));
+
+const fn rule(stroke: char) -> LineStyle {
+    LineStyle::none().fill(stroke).junction(stroke)
+}
 
 impl Report {
     /// Tables and claims, at most `width` characters wide where words allow it.
     pub fn to_terminal(&self, width: usize) -> String {
         let width = width.max(LEAST_WIDTH);
-        let mut parts = vec![wrapped(&plain(&self.title), width).join("\n")];
+        let mut parts = vec![paragraph(&self.title, width).join("\n")];
         for section in &self.sections {
             let mut shown = Vec::new();
             collect(&section.blocks, width, &mut shown);
             if !shown.is_empty() {
-                let mut heading = wrapped(&plain(&section.heading), width);
-                let longest = heading.iter().map(|line| length(line)).max().unwrap_or(0);
+                let mut heading = paragraph(&section.heading, width);
+                let longest = heading.iter().map(|line| line.width()).max().unwrap_or(0);
                 heading.push("─".repeat(longest));
                 parts.push(heading.join("\n"));
                 parts.append(&mut shown);
@@ -26,7 +46,7 @@ impl Report {
         }
         if self.tally() != Tally::default() {
             let sentence = format!("Claims: {}.", self.tally().sentence());
-            parts.push(wrapped(&sentence, width).join("\n"));
+            parts.push(paragraph(&sentence, width).join("\n"));
         }
         parts.retain(|part| !part.is_empty());
         parts.join("\n\n") + "\n"
@@ -49,51 +69,38 @@ impl Table {
     /// that is not enough each row becomes a list.
     pub fn to_terminal(&self, width: usize) -> String {
         let width = width.max(LEAST_WIDTH);
-        let mut lines = wrapped(&plain(&self.caption), width);
+        let mut lines = paragraph(&self.caption, width);
         if !self.columns.is_empty() {
-            match self.fit(width) {
-                Some(widths) => lines.extend(self.grid(&widths)),
+            let natural = self.widest(str::width);
+            match self.fit(&natural, width) {
+                Some(widths) => lines.extend(self.grid(&natural, &widths)),
                 None => lines.extend(self.records(width)),
             }
         }
-        lines.extend(
-            self.notes
-                .iter()
-                .flat_map(|note| wrapped(&plain(note), width)),
-        );
+        lines.extend(self.notes.iter().flat_map(|note| paragraph(note, width)));
         lines.join("\n")
     }
 
-    /// The heading and the cells of a column.
-    fn texts(&self, index: usize) -> impl Iterator<Item = String> {
-        let cells = self
-            .rows
+    /// The largest measure of a column's heading and cells, for each column.
+    fn widest(&self, measure: impl Fn(&str) -> usize) -> Vec<usize> {
+        let mut widest: Vec<usize> = self
+            .columns
             .iter()
-            .filter_map(move |row| row.cells.get(index))
-            .map(cell_text);
-        cells.chain([plain(&self.columns[index].heading())])
-    }
-
-    fn natural_width(&self, index: usize) -> usize {
-        self.texts(index)
-            .map(|text| length(&text))
-            .max()
-            .unwrap_or(0)
+            .map(|column| measure(&one_line(&column.heading())))
+            .collect();
+        for row in &self.rows {
+            for (most, cell) in widest.iter_mut().zip(&row.cells) {
+                *most = (*most).max(measure(&cell_text(cell, " ")));
+            }
+        }
+        widest
     }
 
     /// Widths of the columns, the widest narrowed first until all fit, but none below its longest word; nothing if
     /// that is not enough.
-    fn fit(&self, width: usize) -> Option<Vec<usize>> {
-        let longest_word = |index: usize| {
-            self.texts(index)
-                .map(|text| text.split(' ').map(length).max().unwrap_or(0))
-                .max()
-                .unwrap_or(0)
-        };
-        let mut widths: Vec<usize> = (0..self.columns.len())
-            .map(|index| self.natural_width(index))
-            .collect();
-        let least: Vec<usize> = (0..self.columns.len()).map(longest_word).collect();
+    fn fit(&self, natural: &[usize], width: usize) -> Option<Vec<usize>> {
+        let least = self.widest(|text| text.split(' ').map(str::width).max().unwrap_or(0));
+        let mut widths = natural.to_vec();
         let gaps = GAP * (widths.len() - 1);
         while widths.iter().sum::<usize>() + gaps > width {
             let can_shrink = |index: &usize| widths[*index] > least[*index];
@@ -105,54 +112,40 @@ impl Table {
         Some(widths)
     }
 
-    fn grid(&self, widths: &[usize]) -> Vec<String> {
-        let total = widths.iter().sum::<usize>() + GAP * (widths.len() - 1);
-        let headings: Vec<Vec<String>> = self
-            .columns
-            .iter()
-            .zip(widths)
-            .map(|(column, width)| wrapped(&plain(&column.heading()), *width))
-            .collect();
-        let mut lines = vec!["━".repeat(total)];
-        lines.extend(self.grid_row(&headings, widths));
-        lines.push("─".repeat(total));
-        for (index, row) in self.rows.iter().enumerate() {
-            if row.begins_group && index > 0 {
-                lines.push("╌".repeat(total));
-            }
-            let cells = self.cells(row).zip(widths).enumerate();
-            let broken: Vec<Vec<String>> = cells
-                .map(|(index, ((_, cell), width))| {
-                    let apart = *width < self.natural_width(index);
-                    cell.map_or_else(Vec::new, |cell| cell_lines(cell, *width, apart))
-                })
-                .collect();
-            lines.extend(self.grid_row(&broken, widths));
+    /// The table between rules. In a column that is narrower than it would like, every detail has lines of its own.
+    fn grid(&self, natural: &[usize], widths: &[usize]) -> Vec<String> {
+        let mut grid = comfy_table::Table::new();
+        grid.load_style(RULED);
+        grid.set_header(
+            self.columns
+                .iter()
+                .map(|column| one_line(&column.heading())),
+        );
+        for row in &self.rows {
+            let narrowed = natural
+                .iter()
+                .zip(widths)
+                .map(|(natural, width)| width < natural);
+            grid.add_row(self.cells(row).zip(narrowed).map(|((_, cell), narrowed)| {
+                let between = if narrowed { "\n" } else { " " };
+                cell.map_or_else(String::new, |cell| cell_text(cell, between))
+            }));
         }
-        lines.push("━".repeat(total));
+        for (column, given) in grid.column_iter_mut().zip(&self.columns) {
+            column.set_cell_alignment(match given.align {
+                Align::Left => CellAlignment::Left,
+                Align::Right => CellAlignment::Right,
+            });
+        }
+        let mut below = self.rows.iter().skip(1);
+        let mut lines = lines(grid, widths);
+        lines.retain(|line| {
+            !line.starts_with(BETWEEN_ROWS) || below.next().is_some_and(|row| row.begins_group)
+        });
+        for line in &mut lines {
+            *line = line.replace(BETWEEN_ROWS, "╌");
+        }
         lines
-    }
-
-    /// One row of cells, each already broken into lines.
-    fn grid_row(&self, broken: &[Vec<String>], widths: &[usize]) -> Vec<String> {
-        let height = broken.iter().map(Vec::len).max().unwrap_or(0).max(1);
-        (0..height)
-            .map(|line| {
-                let pieces: Vec<String> = broken
-                    .iter()
-                    .zip(widths)
-                    .zip(&self.columns)
-                    .map(|((cell, width), column)| {
-                        pad(
-                            cell.get(line).map_or("", String::as_str),
-                            *width,
-                            column.align,
-                        )
-                    })
-                    .collect();
-                pieces.join(&" ".repeat(GAP)).trim_end().to_owned()
-            })
-            .collect()
     }
 
     /// Each row as a list of its cells, the names of the columns in front.
@@ -160,129 +153,95 @@ impl Table {
         let names: Vec<String> = self
             .columns
             .iter()
-            .map(|column| plain(&column.heading()))
+            .map(|column| one_line(&column.heading()))
             .collect();
-        let margin = names
-            .iter()
-            .map(|name| length(name))
-            .max()
-            .unwrap_or(0)
-            .min(width / 2)
-            + GAP;
-        let room = width.saturating_sub(margin).max(1);
+        let longest = names.iter().map(|name| name.width()).max().unwrap_or(0);
+        let margin = longest.min(width / 2);
         let mut lines = Vec::new();
         for row in &self.rows {
             lines.push("─".repeat(width));
-            for (name, (_, cell)) in names.iter().zip(self.cells(row)) {
-                let left = wrapped(name, margin - GAP);
-                let right = wrapped(&cell.map_or_else(String::new, cell_text), room);
-                for index in 0..left.len().max(right.len()) {
-                    let left = left.get(index).map_or("", String::as_str);
-                    let right = right.get(index).map_or("", String::as_str);
-                    lines.push(
-                        format!("{}{right}", pad(left, margin, Align::Left))
-                            .trim_end()
-                            .to_owned(),
-                    );
-                }
-            }
+            let texts = self
+                .cells(row)
+                .map(|(_, cell)| cell.map_or_else(String::new, |cell| cell_text(cell, " ")));
+            lines.extend(side_by_side(
+                names.iter().cloned().zip(texts),
+                margin,
+                width,
+            ));
         }
         lines
     }
 }
 
 fn claims_text(claims: &[Claim], width: usize) -> String {
-    const INDENT: usize = 11;
-    let mut lines = Vec::new();
-    for claim in claims {
+    let pairs = claims.iter().map(|claim| {
         let verdict = claim.verdict();
-        let badge = pad(
-            &format!("{} {}", verdict.mark(), verdict.words()),
-            INDENT,
-            Align::Left,
-        );
-        let room = width.saturating_sub(INDENT).max(1);
-        let body = wrapped(&plain(&claim.text), room)
-            .into_iter()
-            .chain(wrapped(&plain(&claim.evidence), room));
-        for (index, line) in body.enumerate() {
-            let margin = if index == 0 {
-                badge.clone()
-            } else {
-                " ".repeat(INDENT)
-            };
-            lines.push(format!("{margin}{line}"));
-        }
-    }
-    lines.join("\n")
-}
-
-fn cell_text(cell: &Cell) -> String {
-    let (text, detail) = cell_parts(cell);
-    format!("{text} {detail}").trim_end().to_owned()
-}
-
-/// A cell broken into lines. In a column that is narrower than it would like, every detail has lines of its own.
-fn cell_lines(cell: &Cell, width: usize, apart: bool) -> Vec<String> {
-    if !apart {
-        return wrapped(&cell_text(cell), width);
-    }
-    let (text, detail) = cell_parts(cell);
-    wrapped(&text, width)
-        .into_iter()
-        .chain(wrapped(&detail, width))
-        .collect()
+        let mut body = vec![one_line(&claim.text), one_line(&claim.evidence)];
+        body.retain(|text| !text.is_empty());
+        (
+            format!("{} {}", verdict.mark(), verdict.words()),
+            body.join("\n"),
+        )
+    });
+    side_by_side(pairs, BADGE, width).join("\n")
 }
 
 /// The text, marked if it is the best, and the detail in brackets.
-fn cell_parts(cell: &Cell) -> (String, String) {
-    // A control character could move the cursor or change colours.
-    let safe = |text: &str| plain(text).replace(char::is_control, " ");
+fn cell_text(cell: &Cell, between: &str) -> String {
     let mark = if cell.tone == Tone::Best { "*" } else { "" };
-    let detail = if cell.detail.is_empty() {
-        String::new()
+    let text = format!("{mark}{}", one_line(&cell.text));
+    if cell.detail.is_empty() {
+        text
     } else {
-        format!("({})", safe(&cell.detail))
-    };
-    (format!("{mark}{}", safe(&cell.text)), detail)
+        format!("{text}{between}({})", one_line(&cell.detail))
+    }
 }
 
-/// Number of columns a text takes: marks that combine with the letter before them take none.
-fn length(text: &str) -> usize {
-    text.chars()
-        .filter(|character| !('\u{300}'..='\u{36f}').contains(character))
-        .count()
-}
-
-fn pad(text: &str, width: usize, align: Align) -> String {
-    let free = width.saturating_sub(length(text));
-    let before = match align {
-        Align::Left => 0,
-        Align::Right => free,
-    };
-    format!("{}{text}{}", " ".repeat(before), " ".repeat(free - before))
-}
-
-/// Breaks a text at spaces, and a word that is too long where it must be.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text
+/// Text without marks, its words apart by single spaces. A control character, which could move the cursor or change
+/// colours, ends a word like a space.
+fn one_line(text: &str) -> String {
+    plain(text)
         .split(|character: char| character.is_whitespace() || character.is_control())
         .filter(|word| !word.is_empty())
-    {
-        let letters: Vec<char> = word.chars().collect();
-        for piece in letters.chunks(width.max(1)) {
-            let piece: String = piece.iter().collect();
-            match lines.last_mut() {
-                Some(line) if length(line) + 1 + length(&piece) <= width => {
-                    line.push(' ');
-                    line.push_str(&piece);
-                }
-                _ => lines.push(piece),
-            }
-        }
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Text broken at spaces, and within a word that is too long.
+fn paragraph(text: &str, width: usize) -> Vec<String> {
+    let text = one_line(text);
+    if text.is_empty() {
+        return Vec::new();
     }
-    lines
+    let mut grid = comfy_table::Table::new();
+    grid.load_style(BARE).add_row([text]);
+    lines(grid, &[width])
+}
+
+/// Names in a margin, each with its text beside it.
+fn side_by_side(
+    pairs: impl Iterator<Item = (String, String)>,
+    margin: usize,
+    width: usize,
+) -> Vec<String> {
+    let mut grid = comfy_table::Table::new();
+    grid.load_style(BARE)
+        .add_rows(pairs.map(|(name, text)| [name, text]));
+    lines(grid, &[margin, width - margin - GAP])
+}
+
+/// The lines of a grid whose columns have these widths.
+fn lines(mut grid: comfy_table::Table, widths: &[usize]) -> Vec<String> {
+    for (index, (column, width)) in grid.column_iter_mut().zip(widths).enumerate() {
+        // The rest of a gap is the invisible stroke between two columns.
+        let padding = if index + 1 < widths.len() { GAP - 1 } else { 0 };
+        column.set_padding((0, padding as u16));
+        let whole = u16::try_from(width + padding).unwrap_or(u16::MAX);
+        column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(whole)));
+    }
+    grid.lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect()
 }
 
 #[cfg(test)]
@@ -339,7 +298,7 @@ mod tests {
                 sample::report().to_terminal(width),
             ] {
                 for line in text.lines() {
-                    assert!(length(line) <= width, "{} > {width}: {line}", length(line));
+                    assert!(line.width() <= width, "{} > {width}: {line}", line.width());
                 }
             }
         }
@@ -394,5 +353,40 @@ mod tests {
             text.chars()
                 .all(|character| character == '\n' || !character.is_control())
         );
+    }
+    #[test]
+    fn columns_of_wide_and_combined_letters_line_up() {
+        let table = Table {
+            columns: vec![Column::text("Word"), Column::number("Count")],
+            rows: vec![
+                Row::from(["漢字".into(), "1".into()]),
+                Row::from(["re\u{301}sume\u{301}".into(), "2".into()]),
+            ],
+            ..Table::default()
+        };
+        let text = table.to_terminal(80);
+        for line in text.lines() {
+            assert_eq!(line.width(), 13, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_stay_whole_while_columns_fit() {
+        for width in 36..80 {
+            let text = table().to_terminal(width);
+            for word in ["Logistic", "regression", "Parameters", "99,710", "*97.1"] {
+                assert!(text.contains(word), "{word} at {width}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn rules_stand_only_before_groups() {
+        let mut table = table();
+        table.rows.push(table.rows[0].clone());
+        table.rows[0].begins_group = true;
+        let text = table.to_terminal(80);
+        assert_eq!(text.lines().filter(|line| line.starts_with('╌')).count(), 1);
+        assert_eq!(text.lines().count(), 10, "{text}");
     }
 }
