@@ -350,7 +350,7 @@ fn rich(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::well_formed::assert_well_formed;
+    use crate::well_formed::assert_well_formed;
     use crate::{Provenance, sample};
 
     #[test]

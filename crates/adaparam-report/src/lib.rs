@@ -15,6 +15,8 @@ mod plate;
 mod provenance;
 mod table;
 mod terminal;
+#[cfg(test)]
+mod well_formed;
 
 pub use claim::{Claim, Tally};
 pub use document::{Block, Report, Section};

@@ -26,8 +26,6 @@ mod style;
 mod svg;
 mod text;
 mod ticks;
-#[cfg(test)]
-pub(crate) mod well_formed;
 
 pub use axis::Axis;
 pub use heat_map::{HeatMap, Matrix};
@@ -89,8 +87,8 @@ pub trait Figure {
 
 #[cfg(test)]
 mod tests {
-    use super::well_formed::assert_well_formed;
     use super::*;
+    use crate::well_formed::assert_well_formed;
 
     fn check(figure: &dyn Figure) -> String {
         for size in [Size::PANEL, Size::FIGURE, Size::WIDE, Size::new(1.0, 1.0)] {

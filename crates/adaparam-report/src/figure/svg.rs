@@ -102,8 +102,8 @@ impl fmt::Display for Svg {
 
 #[cfg(test)]
 mod tests {
-    use super::super::well_formed::assert_well_formed;
     use super::*;
+    use crate::well_formed::assert_well_formed;
 
     fn sample() -> Svg {
         Svg::new(
