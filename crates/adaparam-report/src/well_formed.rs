@@ -5,11 +5,15 @@ use roxmltree::{Document, ParsingOptions};
 /// Panics with the place where tags do not nest, a bare `&` or `<` stands, an attribute comes twice, or a character is
 /// one that XML forbids.
 pub(crate) fn assert_well_formed(markup: &str) {
+    parsed(markup);
+}
+
+/// The elements of well-formed markup.
+pub(crate) fn parsed(markup: &str) -> Document<'_> {
     let options = ParsingOptions {
         allow_dtd: true,
         ..ParsingOptions::default()
     };
-    if let Err(fault) = Document::parse_with_options(markup, options) {
-        panic!("{fault}: {markup}");
-    }
+    Document::parse_with_options(markup, options)
+        .unwrap_or_else(|fault| panic!("{fault}: {markup}"))
 }

@@ -40,7 +40,7 @@ pub use strips::{Strip, Strips};
 pub use svg::Svg;
 
 pub(crate) use style::stylesheet;
-pub(crate) use text::escape;
+pub(crate) use text::allowed;
 
 /// Width and height of a drawing, in CSS pixels at its natural scale.
 #[derive(Clone, Copy, Debug, PartialEq)]

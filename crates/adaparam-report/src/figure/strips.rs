@@ -9,6 +9,7 @@ use super::palette::Colour;
 use super::quantile::{quantile, sorted};
 use super::scale::extent;
 use super::svg::Svg;
+use super::text::escape;
 use super::{Figure, Size};
 use crate::number::{count, short};
 
@@ -121,8 +122,8 @@ impl Strips {
             "<text class=\"apf-halo\" x=\"{}\" y=\"{}\"><tspan class=\"apf-strong apf-fill {class}\">{}</tspan><tspan class=\"apf-muted\" dx=\"8\">{}</tspan></text>",
             Coordinate(frame.area.left),
             Coordinate(top + 14.0),
-            super::escape(&strip.name),
-            super::escape(&facts.join(", ")),
+            escape(&strip.name),
+            escape(&facts.join(", ")),
         ));
         let middle = top + NAME_LINE + (height - NAME_LINE - 4.0) / 2.0;
         let half = ((height - NAME_LINE - 4.0) / 2.0).max(3.0);

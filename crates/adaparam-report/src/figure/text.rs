@@ -1,7 +1,7 @@
 //! Text inside a drawing: escaping, an estimate of its width, and line breaking.
 
-/// Replaces what has a meaning in XML or HTML, and control characters that XML does not allow.
-pub(crate) fn escape(text: &str) -> String {
+/// Replaces what has a meaning in XML or HTML, and characters that XML does not allow.
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -10,14 +10,20 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            '\n' | '\t' => escaped.push(character),
-            _ if character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}') => {
-                escaped.push('\u{fffd}');
-            }
-            _ => escaped.push(character),
+            _ => escaped.push(allowed(character)),
         }
     }
     escaped
+}
+
+/// The character itself, or the mark of a lost one where XML does not allow it or it controls a terminal.
+pub(crate) fn allowed(character: char) -> char {
+    match character {
+        '\n' | '\t' => character,
+        '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
+        _ if character.is_control() => '\u{fffd}',
+        _ => character,
+    }
 }
 
 /// Estimated width of `text` in pixels. Interface fonts differ by a few per cent, so leave some air.
