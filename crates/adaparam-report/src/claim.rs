@@ -80,18 +80,18 @@ impl Verdict {
 
 /// How many claims have which verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Claims that held.
-    pub met: usize,
+    pub(crate) met: usize,
     /// Claims that did not.
-    pub not_met: usize,
+    pub(crate) not_met: usize,
     /// Claims that were not tried.
-    pub not_run: usize,
+    pub(crate) not_run: usize,
 }
 
 impl Tally {
     /// Counts the verdicts of some claims.
-    pub fn of<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Self {
+    pub(crate) fn of<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Self {
         let mut tally = Self::default();
         for claim in claims {
             match claim.verdict() {

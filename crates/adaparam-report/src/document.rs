@@ -20,7 +20,7 @@ pub struct Report {
 
 impl Report {
     /// Every claim of every section, also inside details.
-    pub fn claims(&self) -> impl Iterator<Item = &Claim> {
+    fn claims(&self) -> impl Iterator<Item = &Claim> {
         let mut found = Vec::new();
         for section in &self.sections {
             collect_claims(&section.blocks, &mut found);
@@ -29,7 +29,7 @@ impl Report {
     }
 
     /// How many of the claims were met.
-    pub fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> Tally {
         Tally::of(self.claims())
     }
 

@@ -18,11 +18,11 @@ mod terminal;
 #[cfg(test)]
 mod well_formed;
 
-pub use claim::{Claim, Tally};
+pub use claim::Claim;
 pub use document::{Block, Report, Section};
 pub use plate::Plate;
 pub use provenance::Provenance;
-pub use table::{Align, Cell, Column, Row, Table, Tone};
+pub use table::{Cell, Column, Row, Table, Tone};
 
 #[cfg(test)]
 pub(crate) mod sample {

@@ -34,7 +34,7 @@ impl Report {
 
 impl Table {
     /// The table alone as Markdown, with its caption above and its notes below.
-    pub fn to_markdown(&self) -> String {
+    fn to_markdown(&self) -> String {
         let mut parts = Vec::new();
         if !self.caption.is_empty() {
             parts.push(format!("**{}**", text(&self.caption)));

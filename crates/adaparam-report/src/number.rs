@@ -43,7 +43,7 @@ pub fn grouped(value: u64) -> String {
 }
 
 /// A share of one as per cent with one decimal: `0.5 %`. Little but something is not written as nothing.
-pub fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     if share > 0.0 && share < 0.0005 {
         return "< 0.1 %".to_owned();
     }

@@ -2,7 +2,7 @@
 
 /// How the cells of a column stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Align {
+pub(crate) enum Align {
     /// Words.
     #[default]
     Left,
@@ -14,11 +14,11 @@ pub enum Align {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column {
     /// What it holds.
-    pub name: String,
+    pub(crate) name: String,
     /// Unit of its numbers; may be empty.
-    pub unit: String,
+    pub(crate) unit: String,
     /// How its cells stand.
-    pub align: Align,
+    pub(crate) align: Align,
 }
 
 impl Column {
@@ -123,9 +123,9 @@ impl From<String> for Cell {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// Its cells. Missing ones are empty, those beyond the last column are not shown.
-    pub cells: Vec<Cell>,
+    pub(crate) cells: Vec<Cell>,
     /// Whether a rule sets it off from the row above.
-    pub begins_group: bool,
+    pub(crate) begins_group: bool,
 }
 
 impl Row {

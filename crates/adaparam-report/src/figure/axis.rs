@@ -2,15 +2,13 @@
 
 use super::scale::ScaleKind;
 
-/// One axis of a figure.
+/// One axis of a figure. It covers the data and, where it is linear, ends on round numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
     /// What is measured, with its unit.
-    pub label: String,
+    pub(super) label: String,
     /// How values are spread.
-    pub scale: ScaleKind,
-    /// First and last value shown. Without them the axis covers the data and ends on round numbers.
-    pub limits: Option<(f64, f64)>,
+    pub(super) scale: ScaleKind,
 }
 
 impl Axis {
@@ -27,7 +25,6 @@ impl Axis {
         Self {
             label: label.into(),
             scale: ScaleKind::Whole,
-            limits: None,
         }
     }
 
@@ -36,7 +33,6 @@ impl Axis {
         Self {
             label: label.into(),
             scale: ScaleKind::Log,
-            limits: None,
         }
     }
 
@@ -45,22 +41,6 @@ impl Axis {
         Self {
             label: label.into(),
             scale: ScaleKind::SymmetricLog { linear_width },
-            limits: None,
         }
-    }
-
-    /// The same axis from `low` to `high`.
-    #[must_use]
-    pub fn within(self, low: f64, high: f64) -> Self {
-        Self {
-            limits: Some((low, high)),
-            ..self
-        }
-    }
-
-    /// Limits that can be used: in order, apart, and on the axis.
-    pub(super) fn sound_limits(&self) -> Option<(f64, f64)> {
-        self.limits
-            .filter(|(low, high)| low < high && self.scale.admits(*low) && self.scale.admits(*high))
     }
 }

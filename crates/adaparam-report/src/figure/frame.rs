@@ -147,7 +147,7 @@ impl Frame {
 }
 
 fn plan(side: Side<'_>, room: Room) -> Plan {
-    ticks::plan(side.axis.scale, side.data, side.axis.sound_limits(), room)
+    ticks::plan(side.axis.scale, side.data, room)
 }
 
 fn horizontal(length: f64) -> Room {

@@ -26,15 +26,15 @@ const SATURATED: f64 = 0.01;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
     /// First line below it.
-    pub name: String,
+    name: String,
     /// Second line below it, such as its formula.
-    pub caption: String,
+    caption: String,
     /// Number of rows.
-    pub rows: usize,
+    rows: usize,
     /// Number of columns.
-    pub columns: usize,
+    columns: usize,
     /// The values, row by row.
-    pub values: Vec<f32>,
+    values: Vec<f32>,
 }
 
 impl Matrix {
@@ -86,9 +86,6 @@ pub struct HeatMap {
     pub value_label: String,
     /// The value with the neutral colour.
     pub centre: f32,
-    /// Deviation from the centre at the ends of the colour scale. Where absent, the one that all but one per cent of the
-    /// cells stay within.
-    pub reach: Option<f32>,
     /// The matrices, from left to right.
     pub matrices: Vec<Matrix>,
     /// Natural size; the height is not used.
@@ -102,7 +99,6 @@ impl Default for HeatMap {
             description: String::new(),
             value_label: String::new(),
             centre: 0.0,
-            reach: None,
             matrices: Vec::new(),
             size: Size::WIDE,
         }
@@ -140,11 +136,8 @@ impl Grid {
 }
 
 impl HeatMap {
-    /// The deviation at the ends of the colour scale.
+    /// The deviation at the ends of the colour scale: the one that all but one per cent of the cells stay within.
     fn reach(&self) -> f64 {
-        if let Some(reach) = self.reach.filter(|reach| reach.is_finite() && *reach > 0.0) {
-            return f64::from(reach);
-        }
         let mut deviations: Vec<f64> = self
             .matrices
             .iter()

@@ -4,7 +4,7 @@ use super::axis::Axis;
 use super::canvas::Outline;
 use super::frame::{Frame, Layout, Side};
 use super::legend::{Entry, Swatch};
-use super::notes::{joined, omissions};
+use super::notes::{joined, omission};
 use super::palette::Colour;
 use super::quantile::{quantile, sorted};
 use super::scale::ScaleKind;
@@ -33,11 +33,11 @@ pub enum Measure {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
     /// Its name in the legend.
-    pub name: String,
+    name: String,
     /// Its colour.
-    pub colour: Colour,
+    colour: Colour,
     /// The raw values, in any order.
-    pub values: Vec<f64>,
+    values: Vec<f64>,
 }
 
 impl Distribution {
@@ -61,7 +61,7 @@ pub struct Histogram {
     pub title: String,
     /// What a person would see, for those who cannot.
     pub description: String,
-    /// What the values are. Limits, where given, are the ends of the bins.
+    /// What the values are.
     pub x: Axis,
     /// What the height of a bin means.
     pub measure: Measure,
@@ -83,18 +83,10 @@ struct Bins {
 }
 
 impl Bins {
-    /// Bins for sorted values, within `limits` where given.
-    fn choose(
-        kind: ScaleKind,
-        sorted: &[f64],
-        limits: Option<(f64, f64)>,
-        wanted: Option<usize>,
-    ) -> Self {
+    /// Bins for sorted values, as many as `wanted` where that is given.
+    fn choose(kind: ScaleKind, sorted: &[f64], wanted: Option<usize>) -> Self {
         let places: Vec<f64> = sorted.iter().map(|value| kind.forward(*value)).collect();
-        let (low, high) = match limits {
-            Some((low, high)) => (kind.forward(low), kind.forward(high)),
-            None => apart(body(&places)),
-        };
+        let (low, high) = apart(body(&places));
         let spread = quantile(&places, 0.75) - quantile(&places, 0.25);
         let ideal = 2.0 * spread / (places.len() as f64).cbrt();
         let automatic = if ideal > 0.0 {
@@ -228,9 +220,8 @@ impl Histogram {
                 tails.join(", ")
             ));
         }
-        notes.extend(omissions(
+        notes.extend(omission(
             total - sorted.len(),
-            0,
             "value",
             self.x.scale == ScaleKind::Log,
         ));
@@ -261,7 +252,7 @@ impl Figure for Histogram {
             .iter()
             .flat_map(|distribution| distribution.values.iter().copied());
         let sorted = sorted(self.x.scale, values);
-        let bins = Bins::choose(self.x.scale, &sorted, self.x.sound_limits(), self.bins);
+        let bins = Bins::choose(self.x.scale, &sorted, self.bins);
         let heights = self.heights(&bins);
         let tallest = heights.iter().flatten().copied().fold(0.0, f64::max);
         let notes = self.notes(&sorted, &bins);
@@ -335,7 +326,7 @@ mod tests {
             distributions: vec![Distribution::new("", Colour::Blue, ramp(1000))],
             ..Histogram::default()
         };
-        let bins = Bins::choose(ScaleKind::Linear, &ramp(1000), None, None);
+        let bins = Bins::choose(ScaleKind::Linear, &ramp(1000), None);
         let area: f64 = histogram.heights(&bins)[0]
             .iter()
             .map(|height| height * bins.width)
@@ -346,7 +337,7 @@ mod tests {
     #[test]
     fn counts_add_up_and_both_edges_are_inside() {
         let values = ramp(100);
-        let bins = Bins::choose(ScaleKind::Linear, &values, None, Some(7));
+        let bins = Bins::choose(ScaleKind::Linear, &values, Some(7));
         let total: f64 = bins.counts(&values).iter().sum();
         assert!((total - 100.0).abs() < 1e-9, "{total}");
     }
@@ -356,7 +347,7 @@ mod tests {
         let mut values = ramp(1000);
         values.extend([1e9, -1e9]);
         values.sort_unstable_by(f64::total_cmp);
-        let bins = Bins::choose(ScaleKind::Linear, &values, None, None);
+        let bins = Bins::choose(ScaleKind::Linear, &values, None);
         assert!(
             bins.edge(0) > -10.0 && bins.edge(bins.amount) < 1010.0,
             "{bins:?}"
@@ -374,7 +365,7 @@ mod tests {
 
     #[test]
     fn light_tails_are_shown_whole() {
-        let bins = Bins::choose(ScaleKind::Linear, &ramp(1000), None, None);
+        let bins = Bins::choose(ScaleKind::Linear, &ramp(1000), None);
         assert!(
             (bins.edge(0) - 0.0).abs() < 1e-9 && (bins.edge(bins.amount) - 999.0).abs() < 1e-6,
             "{bins:?}"
@@ -384,7 +375,7 @@ mod tests {
     #[test]
     fn one_repeated_value_has_a_bin() {
         for value in [0.0, 5.0, -1e-30] {
-            let bins = Bins::choose(ScaleKind::Linear, &[value; 10], None, None);
+            let bins = Bins::choose(ScaleKind::Linear, &[value; 10], None);
             assert!(
                 bins.edge(0) < value && value < bins.edge(bins.amount),
                 "{bins:?}"
@@ -399,19 +390,12 @@ mod tests {
         let values: Vec<f64> = (-500..=500)
             .map(|step| (f64::from(step) / 40.0).sinh())
             .collect();
-        let bins = Bins::choose(kind, &values, None, None);
+        let bins = Bins::choose(kind, &values, None);
         assert!((bins.counts(&values).iter().sum::<f64>() - 1001.0).abs() < 1e-9);
         let counts = bins.counts(&values);
         assert!(
             counts.iter().all(|amount| *amount > 0.0),
             "evenly spread on the axis: {counts:?}"
         );
-    }
-
-    #[test]
-    fn given_limits_are_the_ends_of_the_bins() {
-        let bins = Bins::choose(ScaleKind::Linear, &ramp(100), Some((10.0, 20.0)), None);
-        assert!((bins.edge(0) - 10.0).abs() < 1e-9 && (bins.edge(bins.amount) - 20.0).abs() < 1e-9);
-        assert!((bins.counts(&ramp(100)).iter().sum::<f64>() - 11.0).abs() < 1e-9);
     }
 }

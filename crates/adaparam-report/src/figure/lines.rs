@@ -6,7 +6,7 @@ use super::clip::{polyline, thinned};
 use super::dots;
 use super::frame::{Frame, Layout, Side};
 use super::legend::{Entry, Swatch};
-use super::notes::{joined, omissions};
+use super::notes::{joined, omission};
 use super::palette::{Colour, Stroke};
 use super::rules::{self, Rule};
 use super::scale::{ScaleKind, extent};
@@ -18,15 +18,15 @@ use crate::number::count;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// Its name in the legend.
-    pub name: String,
+    name: String,
     /// Its colour.
-    pub colour: Colour,
+    colour: Colour,
     /// How it is drawn.
-    pub stroke: Stroke,
+    stroke: Stroke,
     /// The points, as (x, y), by rising x. A point that cannot be drawn leaves a gap.
-    pub points: Vec<(f64, f64)>,
+    points: Vec<(f64, f64)>,
     /// The spread around it, as (x, lowest, highest), by rising x; may be empty.
-    pub band: Vec<(f64, f64, f64)>,
+    band: Vec<(f64, f64, f64)>,
 }
 
 impl Line {
@@ -112,12 +112,10 @@ impl Lines {
             .flat_map(|line| &line.points)
             .filter(|(x, y)| !self.x.scale.admits(*x) || !self.y.scale.admits(*y))
             .count();
-        omissions(
-            undrawable,
-            0,
-            "point",
-            [self.x.scale, self.y.scale].contains(&ScaleKind::Log),
-        )
+        let positive_only = [self.x.scale, self.y.scale].contains(&ScaleKind::Log);
+        omission(undrawable, "point", positive_only)
+            .into_iter()
+            .collect()
     }
 
     fn draw_band(frame: &mut Frame, line: &Line) {

@@ -31,10 +31,9 @@ pub use axis::Axis;
 pub use heat_map::{HeatMap, Matrix};
 pub use histogram::{Distribution, Histogram, Measure};
 pub use lines::{Line, Lines};
-pub use palette::{Colour, Stroke};
+pub use palette::Colour;
 pub use panels::Panels;
 pub use rules::Rule;
-pub use scale::ScaleKind;
 pub use scatter::{Overlay, Points, Scatter};
 pub use strips::{Strip, Strips};
 pub use svg::Svg;
@@ -46,9 +45,9 @@ pub(crate) use text::allowed;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Size {
     /// Width in pixels.
-    pub width: f64,
+    pub(crate) width: f64,
     /// Height in pixels.
-    pub height: f64,
+    pub(crate) height: f64,
 }
 
 impl Size {
@@ -60,7 +59,7 @@ impl Size {
     pub const WIDE: Self = Self::new(880.0, 380.0);
 
     /// A size of `width` by `height` pixels.
-    pub const fn new(width: f64, height: f64) -> Self {
+    pub(crate) const fn new(width: f64, height: f64) -> Self {
         Self { width, height }
     }
 }
@@ -87,6 +86,7 @@ pub trait Figure {
 
 #[cfg(test)]
 mod tests {
+    use super::scale::ScaleKind;
     use super::*;
     use crate::well_formed::assert_well_formed;
 

@@ -2,30 +2,16 @@
 
 use crate::number::count;
 
-/// Sentences about values that are missing from a figure.
-pub(super) fn omissions(
-    undrawable: usize,
-    beyond: usize,
-    noun: &str,
-    positive_only: bool,
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    if undrawable > 0 {
-        let rule = if positive_only {
-            "finite and positive"
-        } else {
-            "finite"
-        };
-        let verb = if undrawable == 1 { "is" } else { "are" };
-        notes.push(format!(
-            "Not shown: {} that {verb} not {rule}.",
-            count(undrawable, noun)
-        ));
-    }
-    if beyond > 0 {
-        notes.push(format!("Beyond the axes: {}.", count(beyond, noun)));
-    }
-    notes
+/// A sentence about values that are missing from a figure.
+pub(super) fn omission(undrawable: usize, noun: &str, positive_only: bool) -> Option<String> {
+    let rule = if positive_only {
+        "finite and positive"
+    } else {
+        "finite"
+    };
+    let verb = if undrawable == 1 { "is" } else { "are" };
+    let missing = count(undrawable, noun);
+    (undrawable > 0).then(|| format!("Not shown: {missing} that {verb} not {rule}."))
 }
 
 /// Sentences as one text, without the empty ones.
@@ -43,21 +29,18 @@ mod tests {
 
     #[test]
     fn nothing_missing_needs_no_note() {
-        assert!(omissions(0, 0, "point", false).is_empty());
+        assert!(omission(0, "point", false).is_none());
     }
 
     #[test]
     fn notes_agree_in_number() {
         assert_eq!(
-            omissions(1, 0, "point", false),
-            ["Not shown: 1 point that is not finite."]
+            omission(1, "point", false).as_deref(),
+            Some("Not shown: 1 point that is not finite.")
         );
         assert_eq!(
-            omissions(2, 1, "value", true),
-            [
-                "Not shown: 2 values that are not finite and positive.",
-                "Beyond the axes: 1 value."
-            ]
+            omission(2, "value", true).as_deref(),
+            Some("Not shown: 2 values that are not finite and positive.")
         );
     }
 

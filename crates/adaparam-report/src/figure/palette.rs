@@ -29,10 +29,10 @@ impl Colour {
     /// Baselines.
     pub const BASELINE: Self = Self::Green;
     /// Ground truth.
-    pub const TRUTH: Self = Self::Black;
+    pub(super) const TRUTH: Self = Self::Black;
 
     /// Every colour, in the order in which unnamed series take them.
-    pub const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Blue,
         Self::Green,
         Self::Orange,
@@ -144,7 +144,7 @@ impl Ground {
 
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stroke {
+pub(super) enum Stroke {
     /// Without gaps.
     #[default]
     Solid,

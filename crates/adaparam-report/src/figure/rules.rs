@@ -13,9 +13,9 @@ const LABEL_LINE: f64 = 14.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// The value.
-    pub at: f64,
+    pub(super) at: f64,
     /// A word beside it.
-    pub label: String,
+    pub(super) label: String,
 }
 
 impl Rule {

@@ -6,7 +6,7 @@ const LARGEST: f64 = 1e150;
 
 /// How values are spread along an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum ScaleKind {
+pub(super) enum ScaleKind {
     /// Equal differences take equal room.
     #[default]
     Linear,

@@ -7,7 +7,7 @@ use super::clip::polyline;
 use super::dots;
 use super::frame::{Frame, Layout, Side};
 use super::legend::{Entry, Swatch};
-use super::notes::{joined, omissions};
+use super::notes::{joined, omission};
 use super::palette::{Colour, Stroke};
 use super::scale::{ScaleKind, extent};
 use super::svg::Svg;
@@ -18,15 +18,15 @@ use crate::number::count;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Points {
     /// Its name in the legend.
-    pub name: String,
+    name: String,
     /// Its colour.
-    pub colour: Colour,
+    colour: Colour,
     /// Half the width of a point, in pixels.
-    pub radius: f64,
+    radius: f64,
     /// From 0, invisible, to 1.
-    pub opacity: f64,
+    opacity: f64,
     /// The points, as (x, y).
-    pub points: Vec<(f64, f64)>,
+    pairs: Vec<(f64, f64)>,
 }
 
 impl Points {
@@ -43,7 +43,7 @@ impl Points {
             colour,
             radius,
             opacity,
-            points,
+            pairs: points,
         }
     }
 }
@@ -52,11 +52,11 @@ impl Points {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overlay {
     /// Its name in the legend.
-    pub name: String,
+    name: String,
     /// Its colour.
-    pub colour: Colour,
+    colour: Colour,
     /// How it is drawn.
-    pub stroke: Stroke,
+    stroke: Stroke,
 }
 
 impl Overlay {
@@ -95,7 +95,7 @@ impl Scatter {
     fn values(&self, pick: fn(&(f64, f64)) -> f64) -> impl Iterator<Item = f64> {
         self.series
             .iter()
-            .flat_map(|series| &series.points)
+            .flat_map(|series| &series.pairs)
             .map(pick)
     }
 
@@ -115,7 +115,7 @@ impl Scatter {
 
     fn describe(&self, notes: &[String]) -> String {
         let amount =
-            |series: &Points| format!("{} ({})", series.name, count(series.points.len(), "point"));
+            |series: &Points| format!("{} ({})", series.name, count(series.pairs.len(), "point"));
         let names: Vec<String> = self.series.iter().map(amount).collect();
         let kind = format!(
             "Scatter plot of {} against {}: {}.",
@@ -132,25 +132,16 @@ impl Scatter {
 
     /// What is not shown, and why.
     fn notes(&self) -> Vec<String> {
-        let points = || self.series.iter().flat_map(|series| &series.points);
-        let undrawable = points()
+        let undrawable = self
+            .series
+            .iter()
+            .flat_map(|series| &series.pairs)
             .filter(|(x, y)| !self.x.scale.admits(*x) || !self.y.scale.admits(*y))
             .count();
-        let outside = |axis: &Axis, value: f64| {
-            axis.scale.admits(value)
-                && axis
-                    .sound_limits()
-                    .is_some_and(|(low, high)| value < low || value > high)
-        };
-        let beyond = points()
-            .filter(|(x, y)| outside(&self.x, *x) || outside(&self.y, *y))
-            .count();
-        omissions(
-            undrawable,
-            beyond,
-            "point",
-            [self.x.scale, self.y.scale].contains(&ScaleKind::Log),
-        )
+        let positive_only = [self.x.scale, self.y.scale].contains(&ScaleKind::Log);
+        omission(undrawable, "point", positive_only)
+            .into_iter()
+            .collect()
     }
 }
 
@@ -178,7 +169,7 @@ impl Figure for Scatter {
         for series in &self.series {
             let mut seen = HashSet::new();
             let places: Vec<(f64, f64)> = series
-                .points
+                .pairs
                 .iter()
                 .filter_map(|point| frame.place(*point))
                 .filter(|(x, y)| {
@@ -246,26 +237,10 @@ mod tests {
     }
 
     #[test]
-    fn points_beyond_given_limits_are_counted_and_not_drawn() {
-        let scatter = Scatter {
-            y: Axis::linear("y").within(0.0, 1.0),
-            series: vec![Points::new(
-                "",
-                Colour::Blue,
-                vec![(0.0, 0.5), (1.0, 0.7), (2.0, 9.0)],
-            )],
-            ..Scatter::default()
-        };
-        let markup = scatter.to_svg().inline();
-        assert!(markup.contains("Beyond the axes: 1 point."));
-        assert_eq!(markup.matches("h0").count(), 2);
-    }
-
-    #[test]
     fn the_identity_is_straight_on_equal_linear_axes() {
         let scatter = Scatter {
-            x: Axis::linear("x").within(0.0, 1.0),
-            y: Axis::linear("y").within(0.0, 1.0),
+            x: Axis::linear("x"),
+            y: Axis::linear("y"),
             overlays: vec![Overlay::identity("y = x")],
             ..Scatter::default()
         };

@@ -19,11 +19,11 @@ const NAME_LINE: f64 = 24.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strip {
     /// Its name.
-    pub name: String,
+    name: String,
     /// Its colour.
-    pub colour: Colour,
+    colour: Colour,
     /// The raw values. Those that are not finite, such as runs that diverged, are counted beside the name.
-    pub values: Vec<f64>,
+    values: Vec<f64>,
 }
 
 impl Strip {

@@ -1,7 +1,5 @@
 //! A finished drawing.
 
-use std::fmt;
-
 use super::Size;
 use super::style::stylesheet;
 use super::text::escape;
@@ -91,12 +89,6 @@ impl Svg {
             markup.push_str("</desc>");
         }
         markup
-    }
-}
-
-impl fmt::Display for Svg {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.standalone())
     }
 }
 

@@ -32,23 +32,14 @@ pub(super) struct Room {
     pub(super) in_line: bool,
 }
 
-/// Plans an axis that covers `data`, or exactly `limits` where given.
-pub(super) fn plan(
-    kind: ScaleKind,
-    data: Option<(f64, f64)>,
-    limits: Option<(f64, f64)>,
-    room: Room,
-) -> Plan {
-    let (low, high) = limits.unwrap_or_else(|| apart(kind, data.unwrap_or(default_extent(kind))));
+/// Plans an axis that covers `data`.
+pub(super) fn plan(kind: ScaleKind, data: Option<(f64, f64)>, room: Room) -> Plan {
+    let (low, high) = apart(kind, data.unwrap_or(default_extent(kind)));
     match kind {
-        ScaleKind::Linear => linear(low, high, limits.is_some(), 0.0, room),
-        ScaleKind::Whole => linear(low, high, limits.is_some(), 1.0, room),
+        ScaleKind::Linear => linear(low, high, false, 0.0, room),
+        ScaleKind::Whole => linear(low, high, false, 1.0, room),
         ScaleKind::Log | ScaleKind::SymmetricLog { .. } => {
-            let domain = if limits.is_some() {
-                (low, high)
-            } else {
-                padded(kind, low, high)
-            };
+            let domain = padded(kind, low, high);
             let values = match kind {
                 ScaleKind::SymmetricLog { linear_width } => {
                     symmetric_decades(kind, linear_width, domain, room)
@@ -267,7 +258,7 @@ mod tests {
     #[test]
     fn counts_have_whole_ticks() {
         for high in [1.0, 2.0, 3.0, 7.0, 12.0, 190.0] {
-            let plan = plan(ScaleKind::Whole, Some((1.0, high)), None, ROOM);
+            let plan = plan(ScaleKind::Whole, Some((1.0, high)), ROOM);
             assert!(plan.ticks.len() >= 2, "{high}: {plan:?}");
             assert!(
                 plan.domain.0 <= 1.0 && plan.domain.1 >= high,
@@ -282,7 +273,7 @@ mod tests {
     #[test]
     fn linear_ticks_cover_the_data_with_round_even_steps() {
         for (low, high) in ranges() {
-            let plan = plan(ScaleKind::Linear, Some((low, high)), None, ROOM);
+            let plan = plan(ScaleKind::Linear, Some((low, high)), ROOM);
             let values: Vec<f64> = plan.ticks.iter().map(|tick| tick.value).collect();
             let span = high - low;
             assert!(values[0] <= low + 1e-8 * span, "{low}..{high}: {values:?}");
@@ -314,7 +305,7 @@ mod tests {
     #[test]
     fn little_of_a_linear_axis_is_wasted() {
         for (low, high) in ranges() {
-            let (first, last) = plan(ScaleKind::Linear, Some((low, high)), None, ROOM).domain;
+            let (first, last) = plan(ScaleKind::Linear, Some((low, high)), ROOM).domain;
             let share = (high - low) / (last - first);
             assert!(
                 share > 0.65,
@@ -330,7 +321,7 @@ mod tests {
             ..ROOM
         };
         for (low, high) in ranges() {
-            let plan = plan(ScaleKind::Linear, Some((low, high)), None, room);
+            let plan = plan(ScaleKind::Linear, Some((low, high)), room);
             let spacing = room.length / (plan.ticks.len() - 1) as f64;
             for tick in &plan.ticks {
                 assert!(
@@ -345,7 +336,7 @@ mod tests {
     fn labels_of_one_axis_differ() {
         for kind in [ScaleKind::Linear, ScaleKind::Log, SYMMETRIC] {
             for (low, high) in ranges().into_iter().filter(|(low, _)| kind.admits(*low)) {
-                let mut labels: Vec<String> = plan(kind, Some((low, high)), None, ROOM)
+                let mut labels: Vec<String> = plan(kind, Some((low, high)), ROOM)
                     .ticks
                     .into_iter()
                     .map(|tick| tick.label)
@@ -362,7 +353,7 @@ mod tests {
     fn every_domain_covers_its_data_and_every_tick_lies_inside() {
         for kind in [ScaleKind::Linear, ScaleKind::Log, SYMMETRIC] {
             for (low, high) in ranges().into_iter().filter(|(low, _)| kind.admits(*low)) {
-                let plan = plan(kind, Some((low, high)), None, ROOM);
+                let plan = plan(kind, Some((low, high)), ROOM);
                 assert!(
                     plan.domain.0 <= low && plan.domain.1 >= high,
                     "{kind:?} {low}..{high}: {plan:?}"
@@ -382,7 +373,7 @@ mod tests {
     fn a_single_value_and_no_value_have_an_axis() {
         for kind in [ScaleKind::Linear, ScaleKind::Log, SYMMETRIC] {
             for data in [None, Some((3.0, 3.0)), Some((1e-30, 1e-30))] {
-                let plan = plan(kind, data, None, ROOM);
+                let plan = plan(kind, data, ROOM);
                 assert!(plan.domain.0 < plan.domain.1, "{kind:?} {data:?}");
                 assert!(!plan.ticks.is_empty(), "{kind:?} {data:?}");
             }
@@ -390,20 +381,15 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_kept_as_given() {
-        let plan = plan(
-            ScaleKind::Linear,
-            Some((0.0, 100.0)),
-            Some((0.5, 7.3)),
-            ROOM,
-        );
+    fn ends_that_are_given_are_kept() {
+        let plan = linear(0.5, 7.3, true, 0.0, ROOM);
         assert_eq!(plan.domain, (0.5, 7.3));
         assert_eq!(plan.ticks[0].label, "1");
     }
 
     #[test]
     fn decades_of_both_signs_surround_zero() {
-        let plan = plan(SYMMETRIC, Some((-2e4, 2e6)), None, ROOM);
+        let plan = plan(SYMMETRIC, Some((-2e4, 2e6)), ROOM);
         let values: Vec<f64> = plan.ticks.iter().map(|tick| tick.value).collect();
         assert!(values.contains(&0.0), "{values:?}");
         assert!(
