@@ -302,7 +302,7 @@ fn a_damaged_best_checkpoint_is_never_tested_as_if_it_were_another() {
         "--set",
         "train.cut_after=[1]",
         "--set",
-        "train.cut_factor=0.01",
+        "train.cut_factor=0.002",
     ];
     let train = [&["train", "tiny.toml", "--out", "run"][..], &worse].concat();
     tiny.done(&train);
