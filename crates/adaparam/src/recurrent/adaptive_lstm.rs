@@ -447,14 +447,13 @@ impl ModuleDisplay for AdaptiveLstm {
 
     fn custom_content(&self, content: Content) -> Option<Content> {
         let first = &self.layers[0];
-        let [d_input, _] = first.weight_input.dims();
         let d_hidden: Vec<usize> = self.layers.iter().map(AdaptiveLstmCell::d_hidden).collect();
         let policy = match first.latent {
             PolicyLatent::Static(_) => PolicyModel::Static,
             PolicyLatent::Recurrent(_) => PolicyModel::Recurrent,
         };
         content
-            .add("d_input", &d_input)
+            .add("d_input", &self.d_input())
             .add_debug_attribute("d_hidden", &d_hidden)
             .add("d_latent", &first.latent.d_latent())
             .add_debug_attribute("policy", &policy)

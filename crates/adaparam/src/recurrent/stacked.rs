@@ -134,7 +134,7 @@ impl<C: Cell> Recurrent for Stacked<C> {
 
     fn second_bias(&self, path: &str) -> Option<String> {
         let (l, field) = in_layer(path);
-        C::second_bias(l, field)
+        self.layers[l].second_bias(l, field)
     }
 
     #[cfg(feature = "kernels")]
