@@ -5,13 +5,13 @@
 
 mod model;
 
-use adaparam_kernels::alstm::{LayerMasks, LayerWeights, Packed, Tape, Window};
 use adaparam_kernels::embedding::Lookup;
 use adaparam_kernels::memory::Buffer;
 use adaparam_kernels::simd::Path;
 use adaparam_kernels::softmax::{Projection, Softmax};
+use adaparam_kernels::stack::{Keep, Operands, Stack, Weights};
 use adaparam_kernels::{Engine, peak};
-use model::{Layer, VOCABULARY, median, noise, shape};
+use model::{VOCABULARY, median, noise, of_parameters, shape, slices};
 use std::time::Instant;
 
 const WIDTH: usize = 400;
@@ -24,11 +24,8 @@ fn main() {
     });
     let engine = Engine::with_path(threads, path);
     let shape = shape(WIDTH, 1150, 100);
-    let stack: Vec<Layer> = (0..2)
-        .map(|index| Layer::new(&shape, index, noise(0.05)))
-        .collect();
-    let weights: Vec<LayerWeights<'_>> = stack.iter().map(Layer::weights).collect();
-    let masks = vec![LayerMasks::default(); 2];
+    let stack = of_parameters(&shape, noise(0.05));
+    let weights = slices(&stack);
     let mut embedding = Buffer::new(VOCABULARY * WIDTH);
     embedding
         .iter_mut()
@@ -40,17 +37,13 @@ fn main() {
         bias: &bias,
         width: WIDTH,
     };
-    let (mut packed, mut tape, mut softmax) =
-        (Packed::default(), Tape::default(), Softmax::default());
-    packed.pack(&engine, &shape, &weights);
+    let (mut runner, mut softmax) = (shape.runner(Weights::Stay), Softmax::default());
+    runner
+        .pack(&engine, &weights)
+        .expect("weights are the stack's");
     softmax.pack(&engine, &projection);
-    let bytes = stack
-        .iter()
-        .flat_map(|layer| &layer.0)
-        .map(Buffer::len)
-        .sum::<usize>()
-        * 4;
-    let bytes = bytes + embedding.len() * 4;
+    let bytes = 4 * stack.iter().map(Buffer::len).sum::<usize>();
+    let bytes = bytes + 4 * embedding.len();
     println!(
         "{} x{threads}, reading {:.1} GB/s",
         path.name(),
@@ -73,21 +66,23 @@ fn main() {
             mask: None,
         };
         let (mut x, mut output) = (Buffer::new(rows * WIDTH), Buffer::new(rows * WIDTH));
-        let mut state = shape.zero_state(batch);
+        let mut state = Stack::zero_state(&shape, batch);
         let (mut losses, mut logits) = (vec![0.0; rows], vec![0.0; VOCABULARY]);
         let mut times: Vec<f64> = (0..if steps == 1 { 60 } else { 5 })
             .map(|_| {
                 let start = Instant::now();
                 lookup.forward(&engine, &embedding, &mut x);
-                let window = Window {
-                    shape: &shape,
+                let operands = Operands {
                     weights: &weights,
-                    masks: &masks,
+                    masks: &[],
                     steps,
                     batch,
                     x: &x,
+                    lengths: None,
                 };
-                window.evaluate(&engine, &packed, &mut tape, &mut state, &mut output);
+                runner
+                    .forward(&engine, &operands, Keep::State, &mut state, &mut output)
+                    .expect("everything has its size");
                 if steps == 1 {
                     softmax.logits(&engine, &projection, &output, &mut logits);
                 } else {

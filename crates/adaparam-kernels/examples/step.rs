@@ -6,15 +6,14 @@
 mod model;
 
 use adaparam_kernels::adam::{Adam, Parameter};
-use adaparam_kernels::alstm::{
-    LayerGradients, LayerMasks, LayerWeights, Packed, Shape, State, Tape, Window,
-};
+use adaparam_kernels::alstm::Shape;
 use adaparam_kernels::embedding::{Lookup, apply_mask};
 use adaparam_kernels::memory::Buffer;
 use adaparam_kernels::simd::Path;
 use adaparam_kernels::softmax::{Gradient, Projection, Softmax};
+use adaparam_kernels::stack::{Keep, Operands, Runner, Stack, State, Weights};
 use adaparam_kernels::{Engine, peak};
-use model::{Layer, VOCABULARY, median, noise, shape};
+use model::{VOCABULARY, median, noise, of_parameters, shape, slices};
 use std::time::Instant;
 
 const BATCH: usize = 20;
@@ -69,15 +68,15 @@ impl Tensor {
 struct Model {
     shape: Shape,
     steps: usize,
-    stack: Vec<Layer>,
-    d_stack: Vec<Layer>,
-    second: Vec<Layer>,
+    stack: Vec<Buffer>,
+    d_stack: Vec<Buffer>,
+    second: Vec<Buffer>,
     embedding: Tensor,
     bias: Tensor,
     words: Vec<u32>,
     targets: Vec<u32>,
     word_mask: Vec<f32>,
-    masks: Vec<(Vec<f32>, Vec<f32>)>,
+    masks: Vec<Vec<f32>>,
     embedding_mask: Vec<f32>,
     x: Buffer,
     d_x: Buffer,
@@ -85,8 +84,7 @@ struct Model {
     d_output: Buffer,
     losses: Vec<f32>,
     state: State,
-    packed: Packed,
-    tape: Tape,
+    runner: Box<dyn Runner>,
     softmax: Softmax,
 }
 
@@ -94,17 +92,10 @@ impl Model {
     fn new(width: usize, hidden: usize, latent: usize, steps: usize) -> Self {
         let shape = shape(width, hidden, latent);
         let rows = steps * BATCH;
-        let zeros = || {
-            (0..2)
-                .map(|index| Layer::new(&shape, index, |_| 0.0))
-                .collect()
-        };
         Self {
-            stack: (0..2)
-                .map(|index| Layer::new(&shape, index, noise(0.05)))
-                .collect(),
-            d_stack: zeros(),
-            second: zeros(),
+            stack: of_parameters(&shape, noise(0.05)),
+            d_stack: of_parameters(&shape, |_| 0.0),
+            second: of_parameters(&shape, |_| 0.0),
             embedding: Tensor::new(VOCABULARY * width, noise(0.1)),
             bias: Tensor::new(VOCABULARY, |_| 0.0),
             words: (0..rows)
@@ -115,9 +106,9 @@ impl Model {
                 .collect(),
             word_mask: mask(VOCABULARY),
             masks: shape
-                .hidden
+                .sites()
                 .iter()
-                .map(|h| (mask(BATCH * h), mask(BATCH * latent)))
+                .map(|slot| mask(BATCH * slot.numbers()))
                 .collect(),
             embedding_mask: mask(BATCH * width),
             x: Buffer::new(rows * width),
@@ -125,9 +116,8 @@ impl Model {
             output: Buffer::new(rows * width),
             d_output: Buffer::new(rows * width),
             losses: vec![0.0; rows],
-            state: shape.zero_state(BATCH),
-            packed: Packed::default(),
-            tape: Tape::default(),
+            state: Stack::zero_state(&shape, BATCH),
+            runner: shape.runner(Weights::Change),
             softmax: Softmax::default(),
             shape,
             steps,
@@ -137,7 +127,6 @@ impl Model {
     fn parameters(&self) -> usize {
         self.stack
             .iter()
-            .flat_map(|layer| &layer.0)
             .chain([&self.embedding.value, &self.bias.value])
             .map(Buffer::len)
             .sum()
@@ -160,39 +149,30 @@ impl Model {
         lookup.forward(engine, &self.embedding.value, &mut self.x);
         clock.lap();
 
-        let weights: Vec<LayerWeights<'_>> = self.stack.iter().map(Layer::weights).collect();
-        let masks: Vec<LayerMasks<'_>> = self
-            .masks
-            .iter()
-            .map(|(h, z)| LayerMasks {
-                hidden: Some(h),
-                latent: Some(z),
-            })
-            .collect();
+        let fits = "everything has its size";
+        let weights = slices(&self.stack);
+        let masks: Vec<_> = self.masks.iter().map(|mask| Some(&mask[..])).collect();
         let projection = Projection {
             weight: &self.embedding.value,
             bias: &self.bias.value,
             width,
         };
-        self.packed.pack(engine, shape, &weights);
+        self.runner.pack(engine, &weights).expect(fits);
         self.softmax.pack(engine, &projection);
         clock.lap();
 
-        let window = Window {
-            shape,
+        let operands = Operands {
             weights: &weights,
             masks: &masks,
             steps,
             batch: BATCH,
             x: &self.x,
+            lengths: None,
         };
-        window.forward(
-            engine,
-            &self.packed,
-            &mut self.tape,
-            &mut self.state,
-            &mut self.output,
-        );
+        let (state, output) = (&mut self.state, &mut self.output);
+        self.runner
+            .forward(engine, &operands, Keep::Tape, state, output)
+            .expect(fits);
         apply_mask(engine, &mut self.output, &self.embedding_mask);
         clock.lap();
 
@@ -214,19 +194,23 @@ impl Model {
         apply_mask(engine, &mut self.d_output, &self.embedding_mask);
         clock.lap();
 
-        let mut d_state = shape.zero_state(BATCH);
-        let mut gradients: Vec<LayerGradients<'_>> =
-            self.d_stack.iter_mut().map(Layer::gradients).collect();
-        window.through_time(
-            engine,
-            &mut self.tape,
-            &self.d_output,
-            &mut d_state,
-            &mut self.d_x,
-            &mut gradients,
-        );
+        let mut d_state = Stack::zero_state(shape, BATCH);
+        let gradients = self.d_stack.iter_mut();
+        let mut gradients: Vec<&mut [f32]> = gradients.map(|buffer| &mut buffer[..]).collect();
+        self.runner
+            .through_time(
+                engine,
+                &operands,
+                &self.d_output,
+                &mut d_state,
+                &mut self.d_x,
+                &mut gradients,
+            )
+            .expect(fits);
         clock.lap();
-        window.weight_gradients(engine, &mut self.tape, &mut gradients);
+        self.runner
+            .weight_gradients(engine, &operands, &mut gradients)
+            .expect(fits);
         clock.lap();
         lookup.add_gradient(engine, &self.d_x, &mut self.embedding.gradient);
         clock.lap();
@@ -238,16 +222,12 @@ impl Model {
             .zip(&self.d_stack)
             .zip(&mut self.second)
         {
-            for ((value, gradient), second) in
-                value.0.iter_mut().zip(&gradient.0).zip(&mut second.0)
-            {
-                parameters.push(Parameter {
-                    value,
-                    gradient,
-                    first: &mut [],
-                    second,
-                });
-            }
+            parameters.push(Parameter {
+                value,
+                gradient,
+                first: &mut [],
+                second,
+            });
         }
         for Tensor {
             value,

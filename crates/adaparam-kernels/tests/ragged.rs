@@ -155,6 +155,17 @@ fn a_ragged_batch_equals_its_rows_run_apart() {
     }
 }
 
+#[test]
+fn a_whole_batch_equals_its_rows_run_apart() {
+    for stack in kinds() {
+        let mut case = ragged(&*stack, 8);
+        case.lengths = None;
+        let engine = Engine::new(2);
+        let together = case.run(&*stack, &engine);
+        assert_rows_apart(&*stack, &case, &engine, &together);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
 

@@ -678,10 +678,17 @@ fn stack_runner(
 
 #[test]
 fn results_are_the_same_bits_for_any_number_of_threads() {
-    // With one, two or three threads the rows of a small stack are divided in as many parts; the columns of a large one always.
-    let mut stacks = kinds();
-    stacks.push(Box::new(adaptive(Latent::Recurrent, true, vec![520, 40])));
-    stacks.push(Box::new(adaptive(Latent::Static, true, vec![520, 40])));
+    // The threads of a small adaptive stack divide the rows of the batch, those of a large one the columns of every step. Up to
+    // five rows are never divided, so that three threads have work only from eleven on.
+    let small = |kind| adaptive(kind, true, vec![131, 40]);
+    let large = |kind| adaptive(kind, true, vec![520, 40]);
+    let stacks: [Box<dyn Stack>; 5] = [
+        Box::new(small(Latent::Recurrent)),
+        Box::new(small(Latent::Static)),
+        Box::new(large(Latent::Recurrent)),
+        Box::new(large(Latent::Static)),
+        Box::new(plain(true, vec![131, 40])),
+    ];
     for stack in stacks {
         for batch in [10, 16] {
             let case = Case::new(&*stack, 3, batch, true, 12);
@@ -692,6 +699,29 @@ fn results_are_the_same_bits_for_any_number_of_threads() {
                     "{stack:?}, {batch} rows, {threads} threads"
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn a_window_in_parts_with_carried_state_is_the_whole() {
+    for stack in kinds() {
+        let engine = Engine::new(2);
+        let whole = Case::new(&*stack, 6, 11, true, 5);
+        let mut runner = stack_runner(&*stack, &whole, &engine);
+        let expected = whole.forward(&mut *runner, &engine, Keep::State);
+        for keep in [Keep::State, Keep::Tape] {
+            let mut part = whole.clone();
+            part.steps = 2;
+            part.d_output.truncate(whole.d_output.len() / 3);
+            let mut outputs = Vec::new();
+            for x in whole.x.chunks(whole.x.len() / 3) {
+                part.x = x.to_vec();
+                let (output, state) = part.forward(&mut *runner, &engine, keep);
+                part.state = state;
+                outputs.extend(output);
+            }
+            assert!((outputs, part.state) == expected, "{stack:?}, {keep:?}");
         }
     }
 }

@@ -4,15 +4,14 @@ mod support;
 
 use adaparam_kernels::Engine;
 use adaparam_kernels::adam::{self, Adam, Parameter};
-use adaparam_kernels::alstm::{
-    Adaptation, Latent, LayerGradients, LayerMasks, Packed, PolicyLayout, Shape, State, Summary,
-    Tape, Window,
-};
+use adaparam_kernels::alstm::{Adaptation, Latent, PolicyLayout, Shape, Summary};
 use adaparam_kernels::embedding::Lookup;
 use adaparam_kernels::softmax::{Gradient, Projection, Softmax};
+use adaparam_kernels::stack::{Keep, Operands, Slot, Stack, State, Weights};
 use safetensors::SafeTensors;
 use std::path::PathBuf;
-use support::{Layer, Masks, assert_close, engines};
+use support::stack::Case;
+use support::{assert_close, engines};
 
 const RELATIVE: f64 = 1e-5;
 const ABSOLUTE: f64 = 1e-6;
@@ -80,34 +79,54 @@ impl File {
         transpose(&self.get(name), shape[0], shape[1])
     }
 
-    fn state(&self, prefix: &str, layers: usize) -> State {
-        (0..layers)
-            .map(|l| adaparam_kernels::alstm::LayerState {
-                h: self.get(&format!("{prefix}.main.l{l}.h")),
-                c: self.get(&format!("{prefix}.main.l{l}.c")),
-                z: self.get(&format!("{prefix}.latent.l{l}.h")),
-                z_c: self.get(&format!("{prefix}.latent.l{l}.c")),
-            })
-            .collect()
-    }
-
-    fn layer(&self, prefix: &str, l: usize) -> Layer {
-        let bias = format!("{prefix}alstm_layers.{l}.bias");
-        Layer {
-            latent_input: self.transposed(&format!("{prefix}adapt_layers.{l}.weight_ih")),
-            latent_hidden: self.transposed(&format!("{prefix}adapt_layers.{l}.weight_hh")),
-            latent_input_bias: self.get(&format!("{prefix}adapt_layers.{l}.bias_ih")),
-            latent_hidden_bias: self.get(&format!("{prefix}adapt_layers.{l}.bias_hh")),
-            projection: self.transposed(&format!("{prefix}project_layers.{l}.linear.weight")),
-            input: self.transposed(&format!("{prefix}alstm_layers.{l}.weight_ih")),
-            hidden: self.transposed(&format!("{prefix}alstm_layers.{l}.weight_hh")),
-            bias: if self.has(&bias) {
-                self.get(&bias)
-            } else {
-                Vec::new()
-            },
+    /// The state of `shape`, or its gradient, under names that start with `prefix`.
+    fn state(&self, prefix: &str, shape: &Shape) -> State {
+        let part = |slot: &Slot| {
+            let (layer, name) = layer_and_name(slot);
+            let name = match name {
+                "main.hidden" => format!("main.l{layer}.h"),
+                "main.cell" => format!("main.l{layer}.c"),
+                "latent.hidden" => format!("latent.l{layer}.h"),
+                "latent.cell" => format!("latent.l{layer}.c"),
+                name => panic!("{name} has no golden numbers"),
+            };
+            self.get(&format!("{prefix}.{name}"))
+        };
+        State {
+            parts: shape.states().iter().map(part).collect(),
         }
     }
+
+    /// The parameters of `shape`, or their gradients, under names that start with `prefix`.
+    fn parameters(&self, prefix: &str, shape: &Shape) -> Vec<Vec<f32>> {
+        let parameter = |slot: &Slot| {
+            let (layer, name) = layer_and_name(slot);
+            let (group, name) = match name {
+                "latent_input" => ("adapt_layers", "weight_ih"),
+                "latent_hidden" => ("adapt_layers", "weight_hh"),
+                "latent_input_bias" => ("adapt_layers", "bias_ih"),
+                "latent_hidden_bias" => ("adapt_layers", "bias_hh"),
+                "projection" => ("project_layers", "linear.weight"),
+                "input" => ("alstm_layers", "weight_ih"),
+                "hidden" => ("alstm_layers", "weight_hh"),
+                "bias" => ("alstm_layers", "bias"),
+                name => panic!("{name} has no golden numbers"),
+            };
+            let name = format!("{prefix}{group}.{layer}.{name}");
+            if slot.shape.len() == 2 {
+                self.transposed(&name)
+            } else {
+                self.get(&name)
+            }
+        };
+        shape.parameters().iter().map(parameter).collect()
+    }
+}
+
+/// The number of a slot's layer, and its name without it.
+fn layer_and_name(slot: &Slot) -> (&str, &str) {
+    let rest = slot.name.strip_prefix("layers.").unwrap();
+    rest.split_once('.').unwrap()
 }
 
 fn transpose(matrix: &[f32], rows: usize, columns: usize) -> Vec<f32> {
@@ -135,24 +154,17 @@ fn shape_of(file: &File, prefix: &str, layout: PolicyLayout) -> Shape {
     }
 }
 
-fn assert_states(what: &str, actual: &State, expected: &State) {
-    for (l, (actual, expected)) in actual.iter().zip(expected).enumerate() {
-        for (name, a, e) in [
-            ("h", &actual.h, &expected.h),
-            ("c", &actual.c, &expected.c),
-            ("z", &actual.z, &expected.z),
-            ("z_c", &actual.z_c, &expected.z_c),
-        ] {
-            let e: Vec<f64> = e.iter().copied().map(f64::from).collect();
-            assert_close(
-                &format!("{what} {name} of layer {l}"),
-                a,
-                &e,
-                RELATIVE,
-                ABSOLUTE,
-            );
-        }
+/// Asserts that `actual` are the golden numbers `expected` of these slots.
+fn assert_slots(what: &str, slots: &[Slot], actual: &[Vec<f32>], expected: &[Vec<f32>]) {
+    assert_eq!(actual.len(), slots.len());
+    for (slot, (actual, expected)) in slots.iter().zip(actual.iter().zip(expected)) {
+        assert_golden(&format!("{what} {}", slot.name), actual, expected);
     }
+}
+
+fn assert_golden(what: &str, actual: &[f32], expected: &[f32]) {
+    let expected: Vec<f64> = expected.iter().copied().map(f64::from).collect();
+    assert_close(what, actual, &expected, RELATIVE, ABSOLUTE);
 }
 
 #[test]
@@ -164,84 +176,38 @@ fn stacks_match_the_golden_vectors_in_values_and_gradients() {
         ] {
             let file = File::open(&format!("{kind}_{name}"));
             let shape = shape_of(&file, "param.", layout);
-            let layers = shape.layers();
-            let parameters: Vec<Layer> = (0..layers).map(|l| file.layer("param.", l)).collect();
-            let weights: Vec<_> = parameters.iter().map(Layer::weights).collect();
             let mask = |name: String| file.has(&name).then(|| file.get(&name));
-            let masks: Vec<Masks> = (0..layers)
-                .map(|l| Masks {
-                    hidden: mask(format!("mask.main.l{l}")),
-                    latent: mask(format!("mask.latent.l{l}")),
-                })
-                .collect();
-            let masks: Vec<_> = masks.iter().map(Masks::borrow).collect();
-            let x = file.get("in.x");
+            let masks = (0..shape.layers())
+                .flat_map(|l| ["main", "latent"].map(|of| mask(format!("mask.{of}.l{l}"))));
             let sizes = file.shape("in.x");
-            let window = Window {
-                shape: &shape,
-                weights: &weights,
-                masks: &masks,
+            let case = Case {
                 steps: sizes[0],
                 batch: sizes[1],
-                x: &x,
+                weights: file.parameters("param.", &shape),
+                masks: masks.collect(),
+                x: file.get("in.x"),
+                lengths: None,
+                state: file.state("h0", &shape),
+                d_output: file.get("in.R"),
+                d_state: Stack::zero_state(&shape, sizes[1]),
             };
             for engine in engines() {
+                let outcome = case.run(&shape, &engine);
                 let what =
                     |part: &str| format!("{kind} {name} on {}: {part}", engine.path().name());
-                let mut packed = Packed::default();
-                packed.pack(&engine, &shape, &weights);
-                let mut tape = Tape::default();
-                let mut state = file.state("h0", layers);
-                let mut output = vec![0.0; file.get("out.output").len()];
-                window.forward(&engine, &packed, &mut tape, &mut state, &mut output);
-                assert_close(
-                    &what("output"),
-                    &output,
-                    &file.expected("out.output"),
-                    RELATIVE,
-                    ABSOLUTE,
+                assert_golden(&what("output"), &outcome.output, &file.get("out.output"));
+                assert_golden(&what("d_x"), &outcome.d_x, &file.get("grad.in.x"));
+                let states = shape.states();
+                let parts = |prefix: &str| file.state(prefix, &shape).parts;
+                assert_slots(&what("final"), &states, &outcome.state.parts, &parts("hT"));
+                let d_state = &outcome.d_state.parts;
+                assert_slots(&what("d_state"), &states, d_state, &parts("grad.h0"));
+                assert_slots(
+                    &what("gradient of"),
+                    &shape.parameters(),
+                    &outcome.gradients,
+                    &file.parameters("grad.", &shape),
                 );
-                assert_states(&what("final"), &state, &file.state("hT", layers));
-
-                let mut d_state = shape.zero_state(sizes[1]);
-                let mut d_x = vec![0.0; x.len()];
-                let mut gradients = parameters.clone();
-                let mut borrowed: Vec<_> = gradients.iter_mut().map(Layer::gradients).collect();
-                window.backward(
-                    &engine,
-                    &mut tape,
-                    &file.get("in.R"),
-                    &mut d_state,
-                    &mut d_x,
-                    &mut borrowed,
-                );
-                assert_close(
-                    &what("gradient of x"),
-                    &d_x,
-                    &file.expected("grad.in.x"),
-                    RELATIVE,
-                    ABSOLUTE,
-                );
-                assert_states(
-                    &what("gradient of the initial state"),
-                    &d_state,
-                    &file.state("grad.h0", layers),
-                );
-                for (l, gradient) in gradients.iter().enumerate() {
-                    let expected = file.layer("grad.", l);
-                    for ((name, actual), (_, expected)) in
-                        gradient.named().into_iter().zip(expected.named())
-                    {
-                        let expected: Vec<f64> = expected.iter().copied().map(f64::from).collect();
-                        assert_close(
-                            &what(&format!("gradient of {name} of layer {l}")),
-                            actual,
-                            &expected,
-                            RELATIVE,
-                            ABSOLUTE,
-                        );
-                    }
-                }
             }
         }
     }
@@ -264,10 +230,9 @@ fn language_models_match_the_golden_vectors_over_three_updates() {
 #[allow(clippy::too_many_lines)]
 fn three_updates(file: &File, layout: PolicyLayout, engine: &Engine) {
     let shape = shape_of(file, "param.rnns.", layout);
-    let layers = shape.layers();
     let sizes = file.shape("in.tokens");
     let (steps, batch, width) = (sizes[0], sizes[1], shape.input);
-    let mut stack: Vec<Layer> = (0..layers).map(|l| file.layer("param.rnns.", l)).collect();
+    let mut stack = file.parameters("param.rnns.", &shape);
     let mut embedding = file.get("param.encoder.weight");
     let mut bias = file.get("param.decoder.bias");
     let words = file.integers("in.tokens");
@@ -279,11 +244,9 @@ fn three_updates(file: &File, layout: PolicyLayout, engine: &Engine) {
         word_mask: None,
         mask: None,
     };
-    let masks = vec![LayerMasks::default(); layers];
-    let mut state = shape.zero_state(batch);
+    let mut state = Stack::zero_state(&shape, batch);
     let mut second: Vec<Vec<f32>> = Vec::new();
-    let (mut packed, mut tape, mut softmax) =
-        (Packed::default(), Tape::default(), Softmax::default());
+    let (mut runner, mut softmax) = (shape.runner(Weights::Change), Softmax::default());
 
     for step in 1..=3u64 {
         let what = |part: &str| {
@@ -292,26 +255,25 @@ fn three_updates(file: &File, layout: PolicyLayout, engine: &Engine) {
                 engine.path().name()
             )
         };
-        let weights: Vec<_> = stack.iter().map(Layer::weights).collect();
+        let weights: Vec<&[f32]> = stack.iter().map(Vec::as_slice).collect();
         let rows = steps * batch;
         let mut x = vec![0.0; rows * width];
         lookup.forward(engine, &embedding, &mut x);
-        packed.pack(engine, &shape, &weights);
-        let window = Window {
-            shape: &shape,
+        runner.pack(engine, &weights).unwrap();
+        let operands = Operands {
             weights: &weights,
-            masks: &masks,
+            masks: &[],
             steps,
             batch,
             x: &x,
+            lengths: None,
         };
         let mut output = vec![0.0; rows * width];
-        window.forward(engine, &packed, &mut tape, &mut state, &mut output);
-        assert_states(
-            &what("final"),
-            &state,
-            &file.state(&format!("step{step}.hT"), layers),
-        );
+        runner
+            .forward(engine, &operands, Keep::Tape, &mut state, &mut output)
+            .unwrap();
+        let expected = file.state(&format!("step{step}.hT"), &shape).parts;
+        assert_slots(&what("final"), &shape.states(), &state.parts, &expected);
 
         let projection = Projection {
             weight: &embedding,
@@ -366,17 +328,19 @@ fn three_updates(file: &File, layout: PolicyLayout, engine: &Engine) {
         );
 
         let mut gradients = stack.clone();
-        let mut borrowed: Vec<_> = gradients.iter_mut().map(Layer::gradients).collect();
+        let mut borrowed: Vec<&mut [f32]> = gradients.iter_mut().map(Vec::as_mut_slice).collect();
         let mut d_x = vec![0.0; x.len()];
-        let mut d_state = shape.zero_state(batch);
-        window.backward(
-            engine,
-            &mut tape,
-            &d_output,
-            &mut d_state,
-            &mut d_x,
-            &mut borrowed,
-        );
+        let mut d_state = Stack::zero_state(&shape, batch);
+        runner
+            .backward(
+                engine,
+                &operands,
+                &d_output,
+                &mut d_state,
+                &mut d_x,
+                &mut borrowed,
+            )
+            .unwrap();
         lookup.add_gradient(engine, &d_x, &mut d_embedding);
 
         // The golden gradients are those after clipping where clipping acted.
@@ -384,7 +348,7 @@ fn three_updates(file: &File, layout: PolicyLayout, engine: &Engine) {
         let clip = f64::from(file.get(&format!("step{step}.clip"))[0]);
         let all: Vec<&[f32]> = gradients
             .iter()
-            .flat_map(|g| g.named().map(|(_, values)| values.as_slice()))
+            .map(Vec::as_slice)
             .chain([d_embedding.as_slice(), d_bias.as_slice()])
             .collect();
         assert_close(
@@ -394,32 +358,22 @@ fn three_updates(file: &File, layout: PolicyLayout, engine: &Engine) {
             RELATIVE,
             ABSOLUTE,
         );
-        let check = |name: &str, actual: &[f32], expected: &[f32]| {
-            let expected: Vec<f64> = expected.iter().copied().map(f64::from).collect();
-            assert_close(&what(name), actual, &expected, RELATIVE, ABSOLUTE);
-        };
-        check(
-            "gradient of the embedding",
+        assert_golden(
+            &what("gradient of the embedding"),
             &d_embedding,
             &file.get(&format!("step{step}.grad.encoder.weight")),
         );
-        check(
-            "gradient of the bias",
+        assert_golden(
+            &what("gradient of the bias"),
             &d_bias,
             &file.get(&format!("step{step}.grad.decoder.bias")),
         );
-        for (l, gradient) in gradients.iter().enumerate() {
-            let expected = file.layer(&format!("step{step}.grad.rnns."), l);
-            for ((name, actual), (_, expected)) in
-                gradient.named().into_iter().zip(expected.named())
-            {
-                check(
-                    &format!("gradient of {name} of layer {l}"),
-                    actual,
-                    expected,
-                );
-            }
-        }
+        assert_slots(
+            &what("gradient of"),
+            &shape.parameters(),
+            &gradients,
+            &file.parameters(&format!("step{step}.grad.rnns."), &shape),
+        );
 
         let settings = Adam {
             learning_rate: 0.003,
@@ -429,34 +383,10 @@ fn three_updates(file: &File, layout: PolicyLayout, engine: &Engine) {
             l2: 1e-6,
             clip: Some(clip),
         };
-        let mut values: Vec<(&mut [f32], &[f32])> = Vec::new();
-        for (layer, gradient) in stack.iter_mut().zip(&gradients) {
-            let LayerGradients {
-                latent_input,
-                latent_hidden,
-                latent_input_bias,
-                latent_hidden_bias,
-                projection,
-                input,
-                hidden,
-                bias,
-            } = layer.gradients();
-            let layer = [
-                latent_input,
-                latent_hidden,
-                latent_input_bias,
-                latent_hidden_bias,
-                projection,
-                input,
-                hidden,
-                bias,
-            ];
-            values.extend(
-                layer
-                    .into_iter()
-                    .zip(gradient.named().map(|(_, values)| values.as_slice())),
-            );
-        }
+        let stack_values = stack.iter_mut().map(Vec::as_mut_slice);
+        let mut values: Vec<(&mut [f32], &[f32])> = stack_values
+            .zip(gradients.iter().map(Vec::as_slice))
+            .collect();
         values.push((&mut embedding, &d_embedding));
         values.push((&mut bias, &d_bias));
         second.resize_with(values.len(), Vec::new);
@@ -489,11 +419,10 @@ fn three_updates(file: &File, layout: PolicyLayout, engine: &Engine) {
             &bias,
             &file.get(&format!("step{step}.param_after.decoder.bias")),
         );
-        for (l, layer) in stack.iter().enumerate() {
-            let expected = file.layer(&format!("step{step}.param_after.rnns."), l);
-            for ((name, actual), (_, expected)) in layer.named().into_iter().zip(expected.named()) {
-                loose(&format!("{name} of layer {l} after"), actual, expected);
-            }
+        let expected = file.parameters(&format!("step{step}.param_after.rnns."), &shape);
+        for (slot, (actual, expected)) in shape.parameters().iter().zip(stack.iter().zip(&expected))
+        {
+            loose(&format!("{} after", slot.name), actual, expected);
         }
     }
 }

@@ -1,10 +1,9 @@
 //! The paper's language model, as the examples time it.
 #![allow(dead_code)]
 
-use adaparam_kernels::alstm::{
-    Adaptation, Latent, LayerGradients, LayerWeights, PolicyLayout, Shape, Summary,
-};
+use adaparam_kernels::alstm::{Adaptation, Latent, PolicyLayout, Shape, Summary};
 use adaparam_kernels::memory::Buffer;
+use adaparam_kernels::stack::Stack;
 
 /// Words of the Penn Treebank.
 pub(crate) const VOCABULARY: usize = 10_000;
@@ -23,77 +22,23 @@ pub(crate) fn shape(width: usize, hidden: usize, latent: usize) -> Shape {
     }
 }
 
-/// Parameters, gradients or moments of one layer, in the order of [`LayerWeights`].
-pub(crate) struct Layer(pub(crate) [Buffer; 8]);
-
-impl Layer {
-    pub(crate) fn new(shape: &Shape, index: usize, mut fill: impl FnMut(usize) -> f32) -> Self {
-        let s = shape.layer(index);
-        let lengths = [
-            s.summary * s.latent_gates,
-            s.latent * s.latent_gates,
-            s.latent_gates,
-            s.latent_gates,
-            s.latent * s.policy.width,
-            s.input * 4 * s.hidden,
-            s.hidden * 4 * s.hidden,
-            4 * s.hidden,
-        ];
-        Self(lengths.map(|len| {
-            let mut buffer = Buffer::new(len);
+/// Something of every parameter of a stack, in their order: values, gradients or moments.
+pub(crate) fn of_parameters(shape: &Shape, mut fill: impl FnMut(usize) -> f32) -> Vec<Buffer> {
+    let parameters = shape.parameters().into_iter();
+    parameters
+        .map(|slot| {
+            let mut buffer = Buffer::new(slot.numbers());
+            for (index, x) in buffer.iter_mut().enumerate() {
+                *x = fill(index);
+            }
             buffer
-                .iter_mut()
-                .enumerate()
-                .for_each(|(index, x)| *x = fill(index));
-            buffer
-        }))
-    }
+        })
+        .collect()
+}
 
-    pub(crate) fn weights(&self) -> LayerWeights<'_> {
-        let [
-            latent_input,
-            latent_hidden,
-            latent_input_bias,
-            latent_hidden_bias,
-            projection,
-            input,
-            hidden,
-            bias,
-        ] = self.0.each_ref().map(|buffer| &buffer[..]);
-        LayerWeights {
-            latent_input,
-            latent_hidden,
-            latent_input_bias,
-            latent_hidden_bias,
-            projection,
-            input,
-            hidden,
-            bias,
-        }
-    }
-
-    pub(crate) fn gradients(&mut self) -> LayerGradients<'_> {
-        let [
-            latent_input,
-            latent_hidden,
-            latent_input_bias,
-            latent_hidden_bias,
-            projection,
-            input,
-            hidden,
-            bias,
-        ] = self.0.each_mut().map(|buffer| &mut buffer[..]);
-        LayerGradients {
-            latent_input,
-            latent_hidden,
-            latent_input_bias,
-            latent_hidden_bias,
-            projection,
-            input,
-            hidden,
-            bias,
-        }
-    }
+/// The numbers of all buffers, borrowed.
+pub(crate) fn slices(buffers: &[Buffer]) -> Vec<&[f32]> {
+    buffers.iter().map(|buffer| &buffer[..]).collect()
 }
 
 /// Numbers between -scale and scale that look random enough.

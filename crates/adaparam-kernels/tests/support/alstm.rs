@@ -1,9 +1,7 @@
 //! The adaptive LSTM in double precision, written from the equations with no regard to speed.
 
-use super::{Layer, Masks};
-use adaparam_kernels::alstm::{
-    Adaptation, Latent, LayerState, PolicyLayout, Shape, State, Summary,
-};
+use super::stack::Case;
+use adaparam_kernels::alstm::{Adaptation, Latent, PolicyLayout, Shape, Summary};
 
 type Rows = Vec<Vec<f64>>;
 
@@ -36,40 +34,46 @@ fn lstm(u: &[f64], c: &[f64]) -> (Vec<f64>, Vec<f64>) {
     (h, c)
 }
 
-/// Everything that a loss can be differentiated for, in one vector.
-pub(crate) struct Problem {
-    pub(crate) shape: Shape,
-    pub(crate) steps: usize,
-    pub(crate) batch: usize,
-    pub(crate) masks: Vec<Masks>,
-}
-
-/// Parameters, input and initial state in double precision.
+/// Everything that a loss can be differentiated for, in double precision and in the order of the stack's slots.
 #[derive(Clone)]
 pub(crate) struct Point {
-    pub(crate) layers: Vec<[Vec<f64>; 8]>,
+    pub(crate) weights: Vec<Vec<f64>>,
     pub(crate) x: Vec<f64>,
-    pub(crate) state: Vec<[Vec<f64>; 4]>,
+    pub(crate) state: Vec<Vec<f64>>,
 }
 
-fn wide(x: &[f32]) -> Vec<f64> {
-    x.iter().copied().map(f64::from).collect()
+fn wide(lists: &[Vec<f32>]) -> Vec<Vec<f64>> {
+    let lists = lists.iter();
+    lists
+        .map(|list| list.iter().copied().map(f64::from).collect())
+        .collect()
 }
 
 impl Point {
-    pub(crate) fn new(layers: &[Layer], x: &[f32], state: &State) -> Self {
+    pub(crate) fn of(case: &Case) -> Self {
         Self {
-            layers: layers
-                .iter()
-                .map(|layer| layer.named().map(|(_, values)| wide(values)))
-                .collect(),
-            x: wide(x),
-            state: state
-                .iter()
-                .map(|s| [wide(&s.h), wide(&s.c), wide(&s.z), wide(&s.z_c)])
-                .collect(),
+            weights: wide(&case.weights),
+            x: case.x.iter().copied().map(f64::from).collect(),
+            state: wide(&case.state.parts),
         }
     }
+}
+
+/// The lists of each layer, with an empty one in place of each that the layers do not have.
+fn by_layers<const N: usize>(lists: &[Vec<f64>], exists: [bool; N]) -> Vec<[Vec<f64>; N]> {
+    let mut lists = lists.iter().cloned();
+    let count = exists.iter().filter(|exists| **exists).count();
+    (0..lists.len() / count)
+        .map(|_| {
+            exists.map(|exists| {
+                if exists {
+                    lists.next().unwrap()
+                } else {
+                    Vec::new()
+                }
+            })
+        })
+        .collect()
 }
 
 /// The parts of a policy: input, hidden, product of the input, product of the hidden state, bias. Absent ones are ones.
@@ -99,21 +103,33 @@ fn split(shape: &Shape, pi: &[f64], input: usize, hidden: usize) -> [Vec<f64>; 5
     })
 }
 
-impl Problem {
+/// A stack and what a window of it does not differentiate for.
+pub(crate) struct Problem<'a> {
+    pub(crate) shape: &'a Shape,
+    pub(crate) case: &'a Case,
+}
+
+impl Problem<'_> {
     /// Output and final state.
-    pub(crate) fn run(&self, point: &Point) -> (Vec<f64>, State64) {
-        let shape = &self.shape;
-        let mut state: State64 = point.state.clone();
+    pub(crate) fn run(&self, point: &Point) -> (Vec<f64>, Vec<Vec<f64>>) {
+        let (shape, case) = (self.shape, self.case);
+        let recurrent = shape.kind == Latent::Recurrent;
+        let exists = [
+            true, recurrent, true, recurrent, true, true, true, shape.bias,
+        ];
+        let layers = by_layers(&point.weights, exists);
+        let exists = [true, true, true, recurrent];
+        let mut state = by_layers(&point.state, exists);
         let mut output = Vec::new();
-        for t in 0..self.steps {
+        for t in 0..case.steps {
             let mut step_output = Rows::new();
-            for row in 0..self.batch {
+            for row in 0..case.batch {
                 let get =
                     |values: &[f64], size: usize| values[row * size..(row + 1) * size].to_vec();
-                let mut x = get(&point.x[t * self.batch * shape.input..], shape.input);
+                let mut x = get(&point.x[t * case.batch * shape.input..], shape.input);
                 for l in 0..shape.layers() {
                     let (hidden, latent) = (shape.hidden[l], shape.latent);
-                    let [w_v, w_z, b_v, b_z, u, w, v, b] = &point.layers[l];
+                    let [w_v, w_z, b_v, b_z, u, w, v, b] = &layers[l];
                     let (h, c, z) = (
                         get(&state[l][0], hidden),
                         get(&state[l][1], hidden),
@@ -144,7 +160,7 @@ impl Problem {
                     };
                     z.iter_mut()
                         .enumerate()
-                        .for_each(|(j, z)| *z *= mask(&self.masks[l].latent, j, latent));
+                        .for_each(|(j, z)| *z *= mask(&case.masks[2 * l + 1], j, latent));
                     let pi: Vec<f64> = times(&z, u).into_iter().map(f64::tanh).collect();
                     let [p_x, p_h, p_w, p_v, p_b] = split(shape, &pi, x.len(), hidden);
                     let scaled = |a: &[f64], b: &[f64]| -> Vec<f64> {
@@ -163,7 +179,7 @@ impl Problem {
                     let h: Vec<f64> = h
                         .iter()
                         .enumerate()
-                        .map(|(j, h)| h * mask(&self.masks[l].hidden, j, hidden))
+                        .map(|(j, h)| h * mask(&case.masks[2 * l], j, hidden))
                         .collect();
                     state[l][0][row * hidden..(row + 1) * hidden].copy_from_slice(&h);
                     state[l][1][row * hidden..(row + 1) * hidden].copy_from_slice(&c);
@@ -173,20 +189,17 @@ impl Problem {
             }
             output.extend(step_output.concat());
         }
-        (output, state)
+        let state = state.into_iter().flatten();
+        (output, state.filter(|part| !part.is_empty()).collect())
     }
 
-    /// `Σ output · r + Σ final state · s`.
-    pub(crate) fn loss(&self, point: &Point, r: &[f32], s: &State) -> f64 {
+    /// `Σ output · its gradient + Σ final state · its gradient`.
+    pub(crate) fn loss(&self, point: &Point) -> f64 {
         let dot =
             |a: &[f64], b: &[f32]| a.iter().zip(b).map(|(a, &b)| a * f64::from(b)).sum::<f64>();
         let (output, state) = self.run(point);
-        let states = state.iter().zip(s).map(|(a, LayerState { h, c, z, z_c })| {
-            dot(&a[0], h) + dot(&a[1], c) + dot(&a[2], z) + dot(&a[3], z_c)
-        });
-        dot(&output, r) + states.sum::<f64>()
+        let states = state.iter().zip(&self.case.d_state.parts);
+        let states = states.map(|(part, d_part)| dot(part, d_part));
+        dot(&output, &self.case.d_output) + states.sum::<f64>()
     }
 }
-
-/// Hidden, cell, latent and latent cell state of every layer.
-pub(crate) type State64 = Vec<[Vec<f64>; 4]>;

@@ -1,10 +1,9 @@
-//! What several test files share: paths of the processor, comparison of numbers, and owned weights of a stack.
+//! What several test files share: paths of the processor, comparison of numbers, and windows of a stack.
 #![allow(dead_code)]
 
 pub(crate) mod alstm;
 pub(crate) mod stack;
 
-use adaparam_kernels::alstm::{Latent, LayerGradients, LayerMasks, LayerWeights, Shape};
 use adaparam_kernels::simd::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -73,96 +72,5 @@ impl Numbers {
         (0..len)
             .map(|_| if self.next() < 0.0 { 0.0 } else { 2.0 })
             .collect()
-    }
-}
-
-/// Parameters of one layer, or gradients of them.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Layer {
-    pub(crate) latent_input: Vec<f32>,
-    pub(crate) latent_hidden: Vec<f32>,
-    pub(crate) latent_input_bias: Vec<f32>,
-    pub(crate) latent_hidden_bias: Vec<f32>,
-    pub(crate) projection: Vec<f32>,
-    pub(crate) input: Vec<f32>,
-    pub(crate) hidden: Vec<f32>,
-    pub(crate) bias: Vec<f32>,
-}
-
-impl Layer {
-    /// Made by calling `vec(len, fan_in)` for each parameter.
-    pub(crate) fn of(
-        shape: &Shape,
-        index: usize,
-        mut vec: impl FnMut(usize, usize) -> Vec<f32>,
-    ) -> Self {
-        let s = shape.layer(index);
-        let recurrent = usize::from(shape.kind == Latent::Recurrent);
-        Self {
-            latent_input: vec(s.summary * s.latent_gates, s.summary),
-            latent_hidden: vec(recurrent * s.latent * s.latent_gates, s.latent),
-            latent_input_bias: vec(s.latent_gates, 1),
-            latent_hidden_bias: vec(recurrent * s.latent_gates, 1),
-            projection: vec(s.latent * s.policy.width, s.latent),
-            input: vec(s.input * 4 * s.hidden, s.input),
-            hidden: vec(s.hidden * 4 * s.hidden, s.hidden),
-            bias: vec(if shape.bias { 4 * s.hidden } else { 0 }, 1),
-        }
-    }
-
-    pub(crate) fn weights(&self) -> LayerWeights<'_> {
-        LayerWeights {
-            latent_input: &self.latent_input,
-            latent_hidden: &self.latent_hidden,
-            latent_input_bias: &self.latent_input_bias,
-            latent_hidden_bias: &self.latent_hidden_bias,
-            projection: &self.projection,
-            input: &self.input,
-            hidden: &self.hidden,
-            bias: &self.bias,
-        }
-    }
-
-    pub(crate) fn gradients(&mut self) -> LayerGradients<'_> {
-        LayerGradients {
-            latent_input: &mut self.latent_input,
-            latent_hidden: &mut self.latent_hidden,
-            latent_input_bias: &mut self.latent_input_bias,
-            latent_hidden_bias: &mut self.latent_hidden_bias,
-            projection: &mut self.projection,
-            input: &mut self.input,
-            hidden: &mut self.hidden,
-            bias: &mut self.bias,
-        }
-    }
-
-    /// Every parameter with its name.
-    pub(crate) fn named(&self) -> [(&'static str, &Vec<f32>); 8] {
-        [
-            ("latent_input", &self.latent_input),
-            ("latent_hidden", &self.latent_hidden),
-            ("latent_input_bias", &self.latent_input_bias),
-            ("latent_hidden_bias", &self.latent_hidden_bias),
-            ("projection", &self.projection),
-            ("input", &self.input),
-            ("hidden", &self.hidden),
-            ("bias", &self.bias),
-        ]
-    }
-}
-
-/// Masks of one layer, owned.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Masks {
-    pub(crate) hidden: Option<Vec<f32>>,
-    pub(crate) latent: Option<Vec<f32>>,
-}
-
-impl Masks {
-    pub(crate) fn borrow(&self) -> LayerMasks<'_> {
-        LayerMasks {
-            hidden: self.hidden.as_deref(),
-            latent: self.latent.as_deref(),
-        }
     }
 }
