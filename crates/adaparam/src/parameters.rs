@@ -50,7 +50,8 @@ pub trait Parameters {
     fn visit_parameters(&self, see: &mut dyn FnMut(&str, &dyn AnyParameter));
 
     /// Replaces the parameters for which `give(name, shape)` has numbers, row after row. The numbers that were there are
-    /// not looked at, so that none are drawn.
+    /// not looked at, so that none are drawn. Wherever the new ones come from, they go to the device of the old ones, and
+    /// are trained if those were.
     ///
     /// # Panics
     ///
@@ -61,7 +62,7 @@ pub trait Parameters {
     fn parameter_shapes(&self) -> Vec<(String, Vec<usize>)> {
         let mut all = Vec::new();
         self.visit_parameters(&mut |name, parameter| {
-            all.push((name.to_owned(), parameter.shape()))
+            all.push((name.to_owned(), parameter.shape()));
         });
         all
     }
@@ -159,10 +160,20 @@ impl ModuleMapper for Setter<'_> {
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let dims: [usize; D] = param.lazy_shape().dims();
-        match (self.give)(&self.path.name(), &dims) {
-            Some(numbers) => parameter(param.id, numbers, dims),
-            None => param,
-        }
+        let name = self.path.name();
+        let Some(numbers) = (self.give)(&name, &dims) else {
+            return param;
+        };
+        let ([has], must) = (numbers.dims(), dims.iter().product::<usize>());
+        assert!(
+            has == must,
+            "{name} is given {has} numbers: must be {must}, for its shape {dims:?}"
+        );
+        let (id, dtype) = (param.id, numbers.dtype());
+        // Through data, because numbers may come with a history, or without the autodiff that the old ones have.
+        let data = numbers.reshape(dims).into_data();
+        let numbers = Tensor::from_data(data, (&param.lazy_device(), dtype));
+        param.transform_for_load(numbers, id)
     }
 }
 
@@ -202,7 +213,7 @@ mod tests {
         let device = Device::flex();
         let mut lstm = LstmConfig::new(2, 3).init(&device);
         lstm.set_parameters(&mut |name, shape| {
-            let count = shape.iter().product();
+            let count: usize = shape.iter().product();
             (name == "layers.0.weight_hidden").then(|| Tensor::full([count], 0.5, &device))
         });
         assert!(!lstm.layers[0].weight_input.is_initialized());
@@ -213,5 +224,43 @@ mod tests {
             .try_into_vec()
             .unwrap();
         assert_eq!(set, [0.5; 36]);
+    }
+
+    #[test]
+    fn numbers_that_are_set_are_trained_if_those_before_were() {
+        let plain = Device::flex();
+        let training = plain.clone().autodiff();
+        let history = Tensor::<1>::ones([36], &training).require_grad() * 0.5;
+        for numbers in [Tensor::full([36], 0.5, &plain), history] {
+            let mut lstm = LstmConfig::new(2, 3).init(&training);
+            let mut frozen = lstm.clone().no_grad();
+            let mut evaluating = lstm.valid();
+            let id = lstm.layers[0].weight_hidden.id;
+            for lstm in [&mut lstm, &mut frozen, &mut evaluating] {
+                lstm.set_parameters(&mut |name, _| {
+                    (name == "layers.0.weight_hidden").then(|| numbers.clone())
+                });
+            }
+            let weight = |lstm: &crate::Lstm| lstm.layers[0].weight_hidden.val();
+            assert!(weight(&lstm).is_require_grad());
+            assert_eq!(lstm.layers[0].weight_hidden.id, id);
+            assert!(!weight(&frozen).is_require_grad());
+            assert!(!weight(&evaluating).is_autodiff());
+            assert!(weight(&evaluating.train()).is_require_grad());
+            let gradients = weight(&lstm).sum().backward();
+            assert!(lstm.layers[0].weight_hidden.gradient(&gradients).is_some());
+        }
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "layers.0.weight_hidden is given 35 numbers: must be 36, for its shape [3, 12]"
+    )]
+    fn too_few_numbers_are_refused() {
+        let device = Device::flex();
+        let mut lstm = LstmConfig::new(2, 3).init(&device);
+        lstm.set_parameters(&mut |name, _| {
+            (name == "layers.0.weight_hidden").then(|| Tensor::ones([35], &device))
+        });
     }
 }

@@ -6,9 +6,10 @@ mod window;
 
 use adaparam::recurrent::{
     AdaptiveLstm, AdaptiveLstmConfig, Execution, InputTying, Lstm, LstmBiases, LstmCellConfig,
-    LstmConfig, LstmMasks,
+    LstmConfig, Masks, PolicyModel, Recurrent, Slot,
 };
 use adaparam_kernels::alstm::{Adaptation, Latent, PolicyLayout, Shape, Summary};
+use adaparam_kernels::stack::Slot as KernelSlot;
 use burn::config::Config;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::store::ModuleRecord;
@@ -58,9 +59,9 @@ fn the_readable_version_is_its_steps_to_the_bit_and_the_fused_operation_is_not()
     let mut state = readable.zero_state(3, &device);
     let mut steps = Vec::new();
     for x in input.clone().iter_dim(0) {
-        let step = readable.step(x.squeeze_dim(0), state, None);
-        steps.push(step.output);
-        state = step.state;
+        let (output, after) = readable.step(x.squeeze_dim(0), state, None);
+        steps.push(output);
+        state = after;
     }
     let steps: Tensor<3> = Tensor::stack(steps, 0);
     let of = |lstm: &AdaptiveLstm| bits(&lstm.forward(input.clone(), None, None).0);
@@ -148,7 +149,7 @@ fn f64_is_left_to_the_readable_version() {
 fn adapted_inputs_of_untied_gates_are_left_to_the_readable_version() {
     let device = Device::flex();
     let lstm = adaptive().with_tying(InputTying::Untied).init(&device);
-    assert!(lstm.kernel_shape().is_none());
+    assert!(lstm.fused().is_none());
     assert!(!lstm.runs_fused(&input(&device), None, None));
     let (output, _) = lstm.forward(input(&device), None, None);
     assert_eq!(output.dims(), [4, 3, 7]);
@@ -161,7 +162,7 @@ fn two_biases_are_left_to_the_readable_version() {
     lstm.layers[0] = LstmCellConfig::new(5, 7)
         .with_biases(LstmBiases::Two)
         .init(&device);
-    assert!(lstm.kernel_shape().is_none());
+    assert!(lstm.fused().is_none());
     assert!(!lstm.runs_fused(&input(&device), None, None));
     let (output, _) = lstm.forward(input(&device), None, None);
     assert_eq!(output.dims(), [4, 3, 7]);
@@ -172,9 +173,7 @@ fn a_mask_that_has_a_gradient_is_left_to_the_readable_version() {
     let device = Device::flex().autodiff();
     let lstm = LstmConfig::new(5, 7).init(&device);
     let mask = Numbers(2).mask([3, 7], &device).require_grad();
-    let masks = LstmMasks {
-        hidden: vec![Some(mask.clone())],
-    };
+    let masks = Masks::none(lstm.sites()).with("layers.0.hidden", Some(mask.clone()));
     assert!(!lstm.runs_fused(&input(&device), None, Some(&masks)));
     let (output, _) = lstm.forward(input(&device), None, Some(&masks));
     let gradient = mask.grad(&output.sum().backward());
@@ -187,16 +186,18 @@ fn a_mask_that_has_a_gradient_is_left_to_the_readable_version() {
 fn a_mask_for_all_rows_is_left_to_the_readable_version() {
     let device = Device::flex();
     let lstm = LstmConfig::new(5, 7).init(&device);
-    let masks = LstmMasks {
-        hidden: vec![Some(Numbers(2).mask([1, 7], &device))],
-    };
+    let mask = Numbers(2).mask([1, 7], &device);
+    let masks = Masks::none(lstm.sites()).with("layers.0.hidden", Some(mask));
     assert!(!lstm.runs_fused(&input(&device), None, Some(&masks)));
     let (output, _) = lstm.forward(input(&device), None, Some(&masks));
     assert_eq!(output.dims(), [4, 3, 7]);
 }
 
 #[test]
-#[should_panic(expected = "the state must have one entry for each layer")]
+#[should_panic(
+    expected = "the state is of other layers: it has layers.0.hidden, layers.0.cell; these layers carry \
+                layers.0.hidden, layers.0.cell, layers.1.hidden, layers.1.cell"
+)]
 fn a_state_of_another_stack_is_refused() {
     let device = Device::flex();
     let of_one_layer = LstmConfig::new(5, 7).init(&device).zero_state(3, &device);
@@ -214,6 +215,10 @@ fn a_sequence_without_steps_is_refused() {
 
 #[test]
 fn the_kernels_see_the_stack_as_it_is() {
+    let seen = |stack: &dyn Recurrent| {
+        let stack = stack.fused().expect("kernels can compute it");
+        format!("{stack:?}")
+    };
     let device = Device::flex();
     let expected = Shape {
         input: 5,
@@ -226,14 +231,49 @@ fn the_kernels_see_the_stack_as_it_is() {
         bias: true,
     };
     let lstm = adaptive().with_d_output(Some(6)).init(&device);
-    assert_eq!(lstm.kernel_shape(), Some(expected));
+    assert_eq!(seen(&lstm), format!("{expected:?}"));
     let lstm = LstmConfig::new(5, 7).with_bias(false).init(&device);
     let expected = adaparam_kernels::lstm::Shape {
         input: 5,
         hidden: vec![7],
         bias: false,
     };
-    assert_eq!(lstm.kernel_shape(), Some(expected));
+    assert_eq!(seen(&lstm), format!("{expected:?}"));
+}
+
+#[test]
+fn layers_and_kernels_mean_the_same_sizes_states_sites_and_parameters() {
+    let device = Device::flex();
+    let lstm = |bias| LstmConfig::new(5, 7).with_n_layers(2).with_bias(bias);
+    let mut stacks: Vec<Box<dyn Recurrent>> = Vec::new();
+    for bias in [true, false] {
+        stacks.push(Box::new(lstm(bias).with_d_output(Some(6)).init(&device)));
+        for policy in [PolicyModel::Static, PolicyModel::Recurrent] {
+            let config = adaptive().with_d_output(Some(6)).with_bias(bias);
+            stacks.push(Box::new(config.with_policy(policy).init(&device)));
+        }
+    }
+    let slots = |slots: Vec<Slot>| -> Vec<(String, Vec<usize>)> {
+        slots.into_iter().map(|s| (s.name, vec![s.width])).collect()
+    };
+    let of_kernels = |slots: Vec<KernelSlot>| -> Vec<(String, Vec<usize>)> {
+        slots.into_iter().map(|s| (s.name, s.shape)).collect()
+    };
+    for layers in stacks {
+        let kernels = layers.fused().expect("kernels can compute it");
+        assert_eq!(kernels.d_input(), layers.d_input());
+        assert_eq!(kernels.d_output(), layers.d_output());
+        assert_eq!(of_kernels(kernels.states()), slots(layers.states()));
+        assert_eq!(of_kernels(kernels.sites()), slots(layers.sites()));
+        // Kernels have names of their own for parameters, which are given in the order in which layers have them.
+        let shapes = |named: Vec<(String, Vec<usize>)>| -> Vec<Vec<usize>> {
+            named.into_iter().map(|(_, shape)| shape).collect()
+        };
+        assert_eq!(
+            shapes(of_kernels(kernels.parameters())),
+            shapes(layers.parameter_shapes())
+        );
+    }
 }
 
 #[test]
@@ -243,7 +283,7 @@ fn stacks_of_many_layers_agree_and_those_of_too_many_are_readable() {
     for n_layers in [6, 7, 25, 26] {
         Window::new(
             config(n_layers).init(&device),
-            [2, 3, 5, 3],
+            [2, 3],
             EVERYTHING,
             1,
             &device,

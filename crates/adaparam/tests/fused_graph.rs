@@ -4,12 +4,14 @@
 
 mod window;
 
+use std::sync::{Mutex, PoisonError};
+
 use adaparam::recurrent::{
-    AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmMasks, Execution, LstmConfig, engine, set_threads,
+    AdaptiveLstm, AdaptiveLstmConfig, Execution, LstmConfig, Recurrent, engine, set_threads,
 };
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor};
-use window::{Given, Numbers, Outcome, Stack, Window};
+use window::{Given, Numbers, Outcome, Window};
 
 const EVERYTHING: Given = Given {
     state: true,
@@ -22,7 +24,7 @@ fn adaptive(device: &Device) -> AdaptiveLstm {
 }
 
 fn window(device: &Device) -> Window<AdaptiveLstm> {
-    Window::new(adaptive(device), [4, 3, 5, 7], EVERYTHING, 1, device)
+    Window::new(adaptive(device), [4, 3], EVERYTHING, 1, device)
 }
 
 fn input(device: &Device) -> Tensor<3> {
@@ -45,10 +47,7 @@ fn evaluation_gives_the_bits_of_training() {
         let (output, end) = lstm.forward(input(device), None, None);
         let mut outcome = Outcome::default();
         outcome.add("output", &output);
-        let _ = end.map_named(|name, tensor| {
-            outcome.add(name, &tensor);
-            tensor
-        });
+        outcome.add_state("end", &end);
         outcome
     };
     let expected = values(&training, &device);
@@ -85,20 +84,11 @@ fn changed_weights_are_seen_by_the_next_window() {
 fn tensors_without_autodiff_are_constants_of_an_operation_with_it() {
     let device = Device::flex().autodiff();
     let with_autodiff = window(&device);
-    let masks = with_autodiff.masks.as_ref().expect("everything is given");
-    let constant = |masks: &Vec<Option<Tensor<2>>>| {
-        let masks = masks.iter().cloned();
-        masks
-            .map(|mask| mask.map(Tensor::without_autodiff))
-            .collect()
-    };
-    let constant_masks = AdaptiveLstmMasks {
-        latent: constant(&masks.latent),
-        hidden: constant(&masks.hidden),
-    };
+    let masks = with_autodiff.masks.clone().expect("everything is given");
+    let constants = masks.map_named(|_, mask| Some(mask.without_autodiff()));
     let expected = with_autodiff.outcome(Execution::Fused);
     let mixed = Window {
-        masks: Some(constant_masks),
+        masks: Some(constants),
         ..with_autodiff
     };
     assert_eq!(mixed.outcome(Execution::Fused), expected);
@@ -158,13 +148,9 @@ fn gradients_go_back_through_windows_that_share_a_graph() {
         let mut outcome = Outcome::default();
         outcome.add_gradient("input", &input, &gradients);
         outcome.add_parameter_gradients(&stack, &gradients);
-        let _ = start
-            .clone()
-            .expect("everything is given")
-            .map_named(|name, tensor| {
-                outcome.add_gradient(name, &tensor, &gradients);
-                tensor
-            });
+        for (name, tensor) in start.as_ref().expect("everything is given").iter() {
+            outcome.add_gradient(name, tensor, &gradients);
+        }
         outcome
     };
     outcome(Execution::Fused).assert_agrees(&outcome(Execution::Readable), "two windows");
@@ -177,9 +163,8 @@ fn a_loss_may_use_the_final_state_alone() {
     let outcome = |execution| {
         let stack = window.stack.clone().with_execution(execution);
         let (_, end) = stack.forward(window.input.clone(), None, None);
-        let loss = (end.layers[0].latent.hidden.clone() + 1.0)
-            .powi_scalar(2)
-            .sum();
+        let latent = end["layers.0.latent.hidden"].clone();
+        let loss = (latent + 1.0).powi_scalar(2).sum();
         let gradients = loss.backward();
         let mut outcome = Outcome::default();
         outcome.add_gradient("input", &window.input, &gradients);
@@ -209,17 +194,60 @@ fn a_graph_that_is_never_passed_backward_does_no_harm() {
     assert_eq!(window.outcome(Execution::Fused), expected);
 }
 
+/// Numbers in the matrices of a stack.
+fn weights(stack: &dyn Recurrent) -> usize {
+    let shapes = stack.parameter_shapes().into_iter();
+    shapes
+        .filter(|(_, shape)| shape.len() == 2)
+        .map(|(_, shape)| shape.iter().product::<usize>())
+        .sum()
+}
+
+/// Rows that kernels never divide, and the most weights of an adaptive stack whose rows they divide. If there are more rows
+/// and no more weights, threads share the rows; else, and always for the plain stack, the columns of every product.
+const GROUP_ROWS: usize = 5;
+const SMALL: usize = 1 << 20;
+
 #[test]
-fn any_number_of_threads_gives_the_same_bits_also_if_it_changes_before_the_backward_pass() {
+fn threads_that_divide_the_batch_give_the_bits_of_one() {
     let device = Device::flex().autodiff();
-    let config = AdaptiveLstmConfig::new(33, 67, 19).with_n_layers(2);
-    let window = Window::new(
-        config.init(&device),
-        [3, 20, 33, 67],
-        EVERYTHING,
-        1,
-        &device,
-    );
+    let adaptive = AdaptiveLstmConfig::new(33, 67, 19).with_n_layers(2);
+    let plain = LstmConfig::new(33, 67).with_n_layers(2);
+    for batch in [2 * GROUP_ROWS, 4 * GROUP_ROWS + 3] {
+        let adaptive = adaptive.init(&device);
+        assert!(weights(&adaptive) <= SMALL);
+        assert_same_bits(&Window::new(adaptive, [3, batch], EVERYTHING, 1, &device));
+        let plain = plain.init(&device);
+        assert!(weights(&plain) <= SMALL);
+        assert_same_bits(&Window::new(plain, [3, batch], EVERYTHING, 1, &device));
+    }
+}
+
+#[test]
+fn threads_that_divide_columns_give_the_bits_of_one() {
+    let device = Device::flex().autodiff();
+    // Too few rows to divide.
+    let small = AdaptiveLstmConfig::new(33, 67, 19).with_n_layers(2);
+    let few_rows = [3, GROUP_ROWS];
+    let window = Window::new(small.init(&device), few_rows, EVERYTHING, 1, &device);
+    assert_same_bits(&window);
+    // Too many weights to be read once for each thread.
+    let rows = [2, 2 * GROUP_ROWS];
+    let large = AdaptiveLstmConfig::new(65, 450, 19).init(&device);
+    assert!(weights(&large) > SMALL);
+    assert_same_bits(&Window::new(large, rows, EVERYTHING, 1, &device));
+    let large = LstmConfig::new(65, 490).init(&device);
+    assert!(weights(&large) > SMALL);
+    assert_same_bits(&Window::new(large, rows, EVERYTHING, 1, &device));
+}
+
+/// # Panics
+///
+/// Panics unless any number of threads gives the same bits, also if it changes before the backward pass.
+fn assert_same_bits<R: Recurrent + Module>(window: &Window<R>) {
+    // The threads are those of the whole process.
+    static THREADS: Mutex<()> = Mutex::new(());
+    let _turn = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
     set_threads(1);
     assert_eq!(engine().pool().threads(), 1);
     let expected = window.outcome(Execution::Fused);
@@ -248,7 +276,7 @@ fn several_callers_at_once_get_the_same_bits() {
     let device = Device::flex().autodiff();
     let adaptive = window(&device);
     let plain = LstmConfig::new(5, 70).with_n_layers(2).init(&device);
-    let plain = Window::new(plain, [4, 3, 5, 70], EVERYTHING, 1, &device);
+    let plain = Window::new(plain, [4, 3], EVERYTHING, 1, &device);
     let of_adaptive = adaptive.outcome(Execution::Fused);
     let of_plain = plain.outcome(Execution::Fused);
     std::thread::scope(|scope| {
@@ -259,7 +287,7 @@ fn several_callers_at_once_get_the_same_bits() {
     });
 }
 
-fn repeat<S: Stack>(window: &Window<S>, expected: &Outcome) {
+fn repeat<R: Recurrent + Module>(window: &Window<R>, expected: &Outcome) {
     for _ in 0..10 {
         assert_eq!(&window.outcome(Execution::Fused), expected);
     }

@@ -1,9 +1,9 @@
 //! Laws that hold for every size and every choice.
 
 use adaparam::recurrent::{
-    AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmDropout, AdaptiveLstmMasks, AdaptiveLstmState,
-    Execution, InputTying, Lstm, LstmAdaptation, LstmCell, LstmConfig, LstmMasks, LstmState,
-    PolicyLatent, PolicyLayout, PolicyModel, SubPolicies, Summary,
+    AdaptiveLstm, AdaptiveLstmConfig, Execution, InputTying, Lstm, LstmAdaptation, LstmCell,
+    LstmConfig, LstmLayerState, Masks, PolicyLatent, PolicyLayout, PolicyModel, Recurrent, State,
+    SubPolicies, Summary,
 };
 use burn::module::Param;
 use burn::tensor::{Device, Distribution, Tensor};
@@ -79,28 +79,29 @@ impl Case {
         random([self.length, self.batch_size, self.config.d_input])
     }
 
-    fn adaptive(&self) -> (AdaptiveLstm, AdaptiveLstmState, AdaptiveLstmMasks) {
-        let device = Device::flex();
-        let lstm = self.config.init(&device);
-        let state = lstm
-            .zero_state(self.batch_size, &device)
-            .map_named(|_, zeros| random(zeros.dims()));
-        let masks = lstm.draw_masks(
-            self.batch_size,
-            &AdaptiveLstmDropout::new(0.3, 0.3),
-            &device,
-        );
-        (lstm, state, masks)
+    fn adaptive(&self) -> AdaptiveLstm {
+        self.config.init(&Device::flex())
     }
 
-    fn plain(&self) -> (Lstm, LstmState, LstmMasks) {
-        let device = Device::flex();
-        let lstm = self.plain_config().init(&device);
-        let state = lstm
-            .zero_state(self.batch_size, &device)
-            .map_named(|_, zeros| random(zeros.dims()));
-        let masks = lstm.draw_masks(self.batch_size, 0.3, &device);
-        (lstm, state, masks)
+    fn plain(&self) -> Lstm {
+        self.plain_config().init(&Device::flex())
+    }
+
+    /// Both kinds of stack.
+    fn stacks(&self) -> [Box<dyn Recurrent>; 2] {
+        [Box::new(self.adaptive()), Box::new(self.plain())]
+    }
+
+    fn state(&self, stack: &dyn Recurrent) -> State {
+        let zeros = stack.zero_state(self.batch_size, &Device::flex());
+        zeros.map_named(|_, zeros| random(zeros.dims()))
+    }
+
+    /// Masks that drop with this probability at every site.
+    fn masks(&self, stack: &dyn Recurrent, probability: f64) -> Masks {
+        let sites = stack.sites();
+        let rates: Vec<(&str, f64)> = sites.iter().map(|s| (s.kind(), probability)).collect();
+        stack.draw_masks(self.batch_size, &rates, &Device::flex())
     }
 }
 
@@ -109,23 +110,21 @@ proptest! {
 
     #[test]
     fn a_policy_of_ones_is_a_plain_lstm(case in cases()) {
-        let (mut adaptive, state, masks) = case.adaptive();
-        let (mut plain, mut plain_state, _) = case.plain();
+        let (mut adaptive, mut plain) = (case.adaptive(), case.plain());
         saturate_policies(&mut adaptive);
-        let state = state.map_named(|name, tensor| if name.contains("latent") { tensor.zeros_like() } else { tensor });
         for (cell, adaptive) in plain.layers.iter_mut().zip(&adaptive.layers) {
             cell.weight_input = adaptive.weight_input.clone();
             cell.weight_hidden = adaptive.weight_hidden.clone();
             cell.bias = adaptive.bias.clone();
         }
-        for (layer, adaptive) in plain_state.layers.iter_mut().zip(&state.layers) {
-            *layer = adaptive.main.clone();
-        }
-        let no_latent_dropout = AdaptiveLstmMasks {
-            latent: vec![None; masks.latent.len()],
-            hidden: masks.hidden.clone(),
-        };
-        let plain_masks = LstmMasks { hidden: masks.hidden };
+        let state = case.state(&adaptive);
+        let state = state.map_named(|name, tensor| if name.contains("latent") { tensor.zeros_like() } else { tensor });
+        let plain_state = case.state(&plain);
+        let plain_state = plain_state.map_named(|name, _| state[&of_main(name)].clone());
+        let plain_masks = case.masks(&plain, 0.3);
+        let no_latent_dropout = plain_masks.sites().iter().fold(Masks::none(adaptive.sites()), |masks, site| {
+            masks.with(&site.name, plain_masks.get(&site.name).cloned())
+        });
         let input = case.input();
         let (output, end, policies) =
             adaptive.forward_with_policies(input.clone(), Some(state), Some(&no_latent_dropout));
@@ -134,15 +133,15 @@ proptest! {
         }
         let (plain_output, plain_end) = plain.forward(input, Some(plain_state), Some(&plain_masks));
         prop_assert!(close(&numbers(&output), &numbers(&plain_output)));
-        for (adaptive, plain) in end.layers.iter().zip(&plain_end.layers) {
-            prop_assert!(close(&numbers(&adaptive.main.hidden), &numbers(&plain.hidden)));
-            prop_assert!(close(&numbers(&adaptive.main.cell), &numbers(&plain.cell)));
+        for (name, plain) in plain_end.iter() {
+            prop_assert!(close(&numbers(&end[&of_main(name)]), &numbers(plain)));
         }
     }
 
     #[test]
     fn identity_diagonals_are_a_plain_lstm(case in cases()) {
-        let (adaptive, state, _) = case.adaptive();
+        let adaptive = case.adaptive();
+        let state = case.state(&adaptive);
         let cell = &adaptive.layers[0];
         let plain = LstmCell {
             weight_input: cell.weight_input.clone(),
@@ -158,9 +157,12 @@ proptest! {
             bias: None,
         };
         let x: Tensor<2> = random([case.batch_size, case.config.d_input]);
-        let before = &state.layers[0].main;
+        let before = LstmLayerState {
+            hidden: state["layers.0.main.hidden"].clone(),
+            cell: state["layers.0.main.cell"].clone(),
+        };
         let ours = cell.adapt(x.clone(), before.clone(), identities);
-        let plain = plain.step(x, before.clone());
+        let plain = plain.step(x, before);
         prop_assert_eq!(numbers(&ours.hidden), numbers(&plain.hidden));
         prop_assert_eq!(numbers(&ours.cell), numbers(&plain.cell));
     }
@@ -168,29 +170,19 @@ proptest! {
     #[test]
     fn the_unroll_is_step_after_step(case in cases()) {
         let input = case.input();
-        let (lstm, state, masks) = case.adaptive();
-        let (output, end) = lstm.forward(input.clone(), Some(state.clone()), Some(&masks));
-        let mut after = state;
-        let mut outputs = Vec::new();
-        for x in input.clone().iter_dim(0) {
-            let step = lstm.step(x.squeeze_dim(0), after, Some(&masks));
-            outputs.push(step.output);
-            after = step.state;
+        for stack in case.stacks() {
+            let (state, masks) = (case.state(&*stack), case.masks(&*stack, 0.3));
+            let (output, end) = stack.forward(input.clone(), Some(state.clone()), Some(&masks));
+            let mut after = state;
+            let mut outputs = Vec::new();
+            for x in input.clone().iter_dim(0) {
+                let (output, state) = stack.step(x.squeeze_dim(0), after, Some(&masks));
+                outputs.push(output);
+                after = state;
+            }
+            prop_assert!(case.agree(&numbers(&output), &numbers(&Tensor::stack::<3>(outputs, 0))));
+            prop_assert!(case.agree(&state_numbers(&end), &state_numbers(&after)));
         }
-        prop_assert!(case.agree(&numbers(&output), &numbers(&Tensor::stack::<3>(outputs, 0))));
-        prop_assert!(case.agree(&adaptive_numbers(&end), &adaptive_numbers(&after)));
-
-        let (lstm, state, masks) = case.plain();
-        let (output, end) = lstm.forward(input.clone(), Some(state.clone()), Some(&masks));
-        let mut after = state;
-        let mut outputs = Vec::new();
-        for x in input.iter_dim(0) {
-            let (output, state) = lstm.step(x.squeeze_dim(0), after, Some(&masks));
-            outputs.push(output);
-            after = state;
-        }
-        prop_assert!(case.agree(&numbers(&output), &numbers(&Tensor::stack::<3>(outputs, 0))));
-        prop_assert!(case.agree(&plain_numbers(&end), &plain_numbers(&after)));
     }
 
     #[test]
@@ -199,93 +191,64 @@ proptest! {
         let cut = 1 + cut.index(case.length - 1);
         let first = input.clone().narrow(0, 0, cut);
         let second = input.clone().narrow(0, cut, case.length - cut);
-
-        let (lstm, state, masks) = case.adaptive();
-        let (whole, end) = lstm.forward(input.clone(), Some(state.clone()), Some(&masks));
-        let (before, carried) = lstm.forward(first.clone(), Some(state), Some(&masks));
-        let (after, carried) = lstm.forward(second.clone(), Some(carried.detach()), Some(&masks));
-        prop_assert_eq!(numbers(&whole), numbers(&Tensor::cat(vec![before, after], 0)));
-        prop_assert_eq!(adaptive_numbers(&end), adaptive_numbers(&carried));
-
-        let (lstm, state, masks) = case.plain();
-        let (whole, end) = lstm.forward(input, Some(state.clone()), Some(&masks));
-        let (before, carried) = lstm.forward(first, Some(state), Some(&masks));
-        let (after, carried) = lstm.forward(second, Some(carried.detach()), Some(&masks));
-        prop_assert_eq!(numbers(&whole), numbers(&Tensor::cat(vec![before, after], 0)));
-        prop_assert_eq!(plain_numbers(&end), plain_numbers(&carried));
+        for stack in case.stacks() {
+            let (state, masks) = (case.state(&*stack), case.masks(&*stack, 0.3));
+            let (whole, end) = stack.forward(input.clone(), Some(state.clone()), Some(&masks));
+            let (before, carried) = stack.forward(first.clone(), Some(state), Some(&masks));
+            let (after, carried) = stack.forward(second.clone(), Some(carried.detach()), Some(&masks));
+            prop_assert_eq!(numbers(&whole), numbers(&Tensor::cat(vec![before, after], 0)));
+            prop_assert_eq!(state_numbers(&end), state_numbers(&carried));
+        }
     }
 
     #[test]
     fn dropout_of_nothing_is_no_dropout(case in cases()) {
-        let device = Device::flex();
         let input = case.input();
-        let (lstm, state, masks) = case.adaptive();
-        let (output, end) = lstm.forward(input.clone(), Some(state.clone()), None);
-        let zero = lstm.draw_masks(case.batch_size, &AdaptiveLstmDropout::new(0.0, 0.0), &device);
-        let ones = AdaptiveLstmMasks {
-            latent: all_kept(&masks.latent),
-            hidden: all_kept(&masks.hidden),
-        };
-        for masks in [zero, ones] {
-            let (same, same_end) = lstm.forward(input.clone(), Some(state.clone()), Some(&masks));
-            prop_assert_eq!(numbers(&output), numbers(&same));
-            prop_assert_eq!(adaptive_numbers(&end), adaptive_numbers(&same_end));
-        }
-
-        let (lstm, state, masks) = case.plain();
-        let (output, end) = lstm.forward(input.clone(), Some(state.clone()), None);
-        let zero = lstm.draw_masks(case.batch_size, 0.0, &device);
-        let ones = LstmMasks { hidden: all_kept(&masks.hidden) };
-        for masks in [zero, ones] {
-            let (same, same_end) = lstm.forward(input.clone(), Some(state.clone()), Some(&masks));
-            prop_assert_eq!(numbers(&output), numbers(&same));
-            prop_assert_eq!(plain_numbers(&end), plain_numbers(&same_end));
+        for stack in case.stacks() {
+            let state = case.state(&*stack);
+            let (output, end) = stack.forward(input.clone(), Some(state.clone()), None);
+            let zero = case.masks(&*stack, 0.0);
+            prop_assert!(zero.parts().iter().all(Option::is_none));
+            let ones = case.masks(&*stack, 0.3).map_named(|_, mask| Some(mask.ones_like()));
+            prop_assert!(ones.parts().iter().all(Option::is_some));
+            for masks in [zero, ones] {
+                let (same, same_end) = stack.forward(input.clone(), Some(state.clone()), Some(&masks));
+                prop_assert_eq!(numbers(&output), numbers(&same));
+                prop_assert_eq!(state_numbers(&end), state_numbers(&same_end));
+            }
         }
     }
 
     #[test]
     fn the_rows_of_a_batch_do_not_see_each_other(case in cases()) {
         let input = case.input();
-        let (lstm, state, masks) = case.adaptive();
-        let (output, end) = lstm.forward(input.clone(), Some(state.clone()), Some(&masks));
-        let (plain, plain_state, plain_masks) = case.plain();
-        let (plain_output, plain_end) =
-            plain.forward(input.clone(), Some(plain_state.clone()), Some(&plain_masks));
-        for row in 0..case.batch_size {
-            let row_of = |_: &str, tensor: Tensor<2>| tensor.narrow(0, row, 1);
-            let of_masks = |masks: &[Option<Tensor<2>>]| {
-                masks.iter().map(|mask| mask.clone().map(|mask| mask.narrow(0, row, 1))).collect()
-            };
-            let input = input.clone().narrow(1, row, 1);
-
-            let masks = AdaptiveLstmMasks {
-                latent: of_masks(&masks.latent),
-                hidden: of_masks(&masks.hidden),
-            };
-            let (alone, alone_end) =
-                lstm.forward(input.clone(), Some(state.clone().map_named(row_of)), Some(&masks));
-            prop_assert!(close(&numbers(&output.clone().narrow(1, row, 1)), &numbers(&alone)));
-            let end = adaptive_numbers(&end.clone().map_named(row_of));
-            prop_assert!(close(&end, &adaptive_numbers(&alone_end)));
-
-            let masks = LstmMasks { hidden: of_masks(&plain_masks.hidden) };
-            let (alone, alone_end) =
-                plain.forward(input, Some(plain_state.clone().map_named(row_of)), Some(&masks));
-            prop_assert!(close(&numbers(&plain_output.clone().narrow(1, row, 1)), &numbers(&alone)));
-            let end = plain_numbers(&plain_end.clone().map_named(row_of));
-            prop_assert!(close(&end, &plain_numbers(&alone_end)));
+        for stack in case.stacks() {
+            let (state, masks) = (case.state(&*stack), case.masks(&*stack, 0.3));
+            let (output, end) = stack.forward(input.clone(), Some(state.clone()), Some(&masks));
+            for row in 0..case.batch_size {
+                let row_of = |_: &str, tensor: Tensor<2>| tensor.narrow(0, row, 1);
+                let input = input.clone().narrow(1, row, 1);
+                let masks = masks.clone().map_named(|name, mask| Some(row_of(name, mask)));
+                let (alone, alone_end) =
+                    stack.forward(input, Some(state.clone().map_named(row_of)), Some(&masks));
+                prop_assert!(close(&numbers(&output.clone().narrow(1, row, 1)), &numbers(&alone)));
+                let end = state_numbers(&end.clone().map_named(row_of));
+                prop_assert!(close(&end, &state_numbers(&alone_end)));
+            }
         }
     }
 
     #[test]
     fn no_state_is_a_state_of_zeros(case in cases()) {
         let input = case.input();
-        let (lstm, state, _) = case.adaptive();
-        let zeros = state.map_named(|_, tensor| tensor.zeros_like());
-        let (output, _) = lstm.forward(input.clone(), None, None);
-        let (same, _) = lstm.forward(input.clone(), Some(zeros), None);
-        prop_assert_eq!(output.dims(), [case.length, case.batch_size, case.config.d_output()]);
-        prop_assert_eq!(numbers(&output), numbers(&same));
+        for stack in case.stacks() {
+            let zeros = case.state(&*stack).map_named(|_, tensor| tensor.zeros_like());
+            let (output, end) = stack.forward(input.clone(), None, None);
+            let (same, same_end) = stack.forward(input.clone(), Some(zeros), None);
+            prop_assert_eq!(output.dims(), [case.length, case.batch_size, case.config.d_output()]);
+            prop_assert_eq!(numbers(&output), numbers(&same));
+            prop_assert_eq!(state_numbers(&end), state_numbers(&same_end));
+        }
     }
 }
 
@@ -319,33 +282,18 @@ fn random<const D: usize>(shape: [usize; D]) -> Tensor<D> {
     Tensor::random(shape, Distribution::Normal(0.0, 1.0), &Device::flex())
 }
 
-fn all_kept(masks: &[Option<Tensor<2>>]) -> Vec<Option<Tensor<2>>> {
-    masks
-        .iter()
-        .map(|mask| mask.as_ref().map(Tensor::ones_like))
-        .collect()
-}
-
 fn numbers<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
     tensor.try_to_vec_as().expect("floats can be read as f32")
 }
 
-fn adaptive_numbers(state: &AdaptiveLstmState) -> Vec<f32> {
-    let mut all = Vec::new();
-    let _ = state.clone().map_named(|_, tensor| {
-        all.extend(numbers(&tensor));
-        tensor
-    });
-    all
+fn state_numbers(state: &State) -> Vec<f32> {
+    state.parts().iter().flat_map(numbers).collect()
 }
 
-fn plain_numbers(state: &LstmState) -> Vec<f32> {
-    let mut all = Vec::new();
-    let _ = state.clone().map_named(|_, tensor| {
-        all.extend(numbers(&tensor));
-        tensor
-    });
-    all
+/// The main cell's name of a state of a plain layer.
+fn of_main(plain: &str) -> String {
+    let (layer, kind) = plain.rsplit_once('.').expect("a state has a path");
+    format!("{layer}.main.{kind}")
 }
 
 /// A product may add in another order for another number of rows or columns, or in another way of computing it, so that

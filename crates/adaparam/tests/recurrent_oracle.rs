@@ -6,15 +6,12 @@ mod lstm_oracle;
 use std::sync::{Mutex, OnceLock};
 
 use adaparam::recurrent::{
-    AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmDropout, AdaptiveLstmMasks, AdaptiveLstmState,
-    InputTying, Lstm, LstmAdaptation, LstmConfig, LstmMasks, LstmState, PolicyLayout, PolicyModel,
-    Summary,
+    AdaptiveLstm, AdaptiveLstmConfig, InputTying, Lstm, LstmAdaptation, LstmConfig, Masks,
+    PolicyLayout, PolicyModel, Recurrent, Summary,
 };
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, DeviceConfig, Distribution, FloatDType, Tensor};
-use lstm_oracle::{
-    Choices, Comparison, Reading, Stack, StateTensors, adaptive_layers, plain_layers,
-};
+use lstm_oracle::{Choices, Comparison, Layer, Reading, Stack, adaptive_layers, plain_layers};
 
 const BATCH: usize = 2;
 const LENGTH: usize = 3;
@@ -31,7 +28,7 @@ fn the_adaptive_lstm_is_what_the_equations_say() {
     let _turn = RANDOM_NUMBERS.lock();
     let device = f64_device();
     for config in every_choice() {
-        for dropout in [None, Some(AdaptiveLstmDropout::new(0.4, 0.4))] {
+        for dropout in [None, Some([("latent", 0.4), ("hidden", 0.4)])] {
             device.seed(7);
             let lstm = with_random_parameters(config.init(&device));
             let masks = dropout
@@ -60,7 +57,7 @@ fn the_lstm_is_what_the_equations_say() {
                     .with_n_layers(n_layers)
                     .with_bias(bias);
                 let lstm = with_random_parameters(config.init(&device));
-                let masks = lstm.draw_masks(BATCH, dropout, &device);
+                let masks = lstm.draw_masks(BATCH, &[("hidden", dropout)], &device);
                 check_plain(&format!("{config:?}, {dropout}"), &lstm, &masks);
             }
         }
@@ -105,7 +102,39 @@ fn check_adaptive(
     case: &str,
     config: &AdaptiveLstmConfig,
     lstm: &AdaptiveLstm,
-    masks: Option<&AdaptiveLstmMasks>,
+    masks: Option<&Masks>,
+) {
+    let choices = Choices {
+        policy: config.policy,
+        summary: lstm.summary(),
+        adaptation: Some(config.adaptation),
+        tying: config.tying,
+        layout: config.layout,
+    };
+    check(case, lstm, choices, masks, |reading| {
+        adaptive_layers(lstm, reading)
+    });
+}
+
+fn check_plain(case: &str, lstm: &Lstm, masks: &Masks) {
+    let choices = Choices {
+        policy: PolicyModel::Static,
+        summary: Summary::Own,
+        adaptation: None,
+        tying: InputTying::Tied,
+        layout: PolicyLayout::Paper,
+    };
+    check(case, lstm, choices, Some(masks), |reading| {
+        plain_layers(lstm, reading)
+    });
+}
+
+fn check(
+    case: &str,
+    lstm: &dyn Recurrent,
+    choices: Choices,
+    masks: Option<&Masks>,
+    read: impl Fn(&Reading<'_>) -> Vec<Layer>,
 ) {
     let device = f64_device();
     let input = random([LENGTH, BATCH, D_INPUT]).require_grad();
@@ -118,96 +147,21 @@ fn check_adaptive(
     let d_output = random([LENGTH, BATCH, D_OUTPUT]);
 
     let (output, end) = lstm.forward(input.clone(), Some(start.clone()), masks);
-    let states = |state: &AdaptiveLstmState| -> Vec<StateTensors> {
-        let layers = state.layers.iter();
-        layers
-            .map(|layer| StateTensors {
-                z: Some(layer.latent.hidden.clone()),
-                z_cell: layer.latent.cell.clone(),
-                h: layer.main.hidden.clone(),
-                h_cell: layer.main.cell.clone(),
-            })
-            .collect()
-    };
     Comparison {
         case,
         stack: Stack {
-            choices: Choices {
-                policy: config.policy,
-                summary: lstm.summary(),
-                adaptation: Some(config.adaptation),
-                tying: config.tying,
-                layout: config.layout,
-            },
-            layers: adaptive_layers(lstm, &Reading::Values),
+            choices,
+            layers: read(&Reading::Values),
         },
-        masks: masks.map_or_else(
-            || vec![[None, None]; lstm.layers.len()],
-            |masks| {
-                let pairs = masks.latent.iter().zip(&masks.hidden);
-                pairs
-                    .map(|(latent, hidden)| [latent.clone(), hidden.clone()])
-                    .collect()
-            },
-        ),
+        masks: masks.cloned().unwrap_or_else(|| Masks::none(lstm.sites())),
         d_output,
-        d_end: states(&d_end),
+        d_end,
         input,
-        start: states(&start),
+        start,
         output,
-        end: states(&end),
+        end,
     }
-    .check(|gradients| adaptive_layers(lstm, &Reading::Gradients(gradients)));
-}
-
-fn check_plain(case: &str, lstm: &Lstm, masks: &LstmMasks) {
-    let device = f64_device();
-    let input = random([LENGTH, BATCH, D_INPUT]).require_grad();
-    let start = lstm
-        .zero_state(BATCH, &device)
-        .map_named(|_, zeros| random(zeros.dims()).require_grad());
-    let d_end = lstm
-        .zero_state(BATCH, &device)
-        .map_named(|_, zeros| random(zeros.dims()));
-    let d_output = random([LENGTH, BATCH, D_OUTPUT]);
-
-    let (output, end) = lstm.forward(input.clone(), Some(start.clone()), Some(masks));
-    let states = |state: &LstmState| -> Vec<StateTensors> {
-        let layers = state.layers.iter();
-        layers
-            .map(|layer| StateTensors {
-                z: None,
-                z_cell: None,
-                h: layer.hidden.clone(),
-                h_cell: layer.cell.clone(),
-            })
-            .collect()
-    };
-    Comparison {
-        case,
-        stack: Stack {
-            choices: Choices {
-                policy: PolicyModel::Static,
-                summary: Summary::Own,
-                adaptation: None,
-                tying: InputTying::Tied,
-                layout: PolicyLayout::Paper,
-            },
-            layers: plain_layers(lstm, &Reading::Values),
-        },
-        masks: masks
-            .hidden
-            .iter()
-            .map(|mask| [None, mask.clone()])
-            .collect(),
-        d_output,
-        d_end: states(&d_end),
-        input,
-        start: states(&start),
-        output,
-        end: states(&end),
-    }
-    .check(|gradients| plain_layers(lstm, &Reading::Gradients(gradients)));
+    .check(|gradients| read(&Reading::Gradients(gradients)));
 }
 
 /// The device in f64, which has to be said before anything else happens on it.

@@ -3,7 +3,8 @@
 
 use adaparam::recurrent::{
     AdaptiveLstm, AdaptiveLstmConfig, InputTying, LstmAdaptation, LstmBiases, LstmCellConfig,
-    LstmConfig, PolicyLayout, PolicyModel, PolicySplit, RecurrentInitializer, Summary,
+    LstmConfig, PolicyLayout, PolicyModel, PolicySplit, Recurrent, RecurrentInitializer, Stacked,
+    Summary,
 };
 use burn::config::{Config, config_to_json};
 use burn::module::{Module, ModuleVisitor, Param};
@@ -71,6 +72,90 @@ layers.1.weight_hidden [6, 24]";
         parameter_tree(&static_config.init(&Device::flex())),
         expected
     );
+}
+
+/// One line for each parameter: its name and shape, its name in files, and that of a second bias beside it.
+fn named_parameters(stack: &dyn Recurrent) -> String {
+    let lines = stack.parameter_shapes().into_iter().map(|(name, shape)| {
+        let stored = stack.stored_name(&name);
+        match stack.second_bias(&name) {
+            None => format!("{name} {shape:?} {stored}"),
+            Some(second) => format!("{name} {shape:?} {stored} + {second}"),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_names_of_the_lstms_parameters_are_frozen_and_those_in_files_are_pytorchs() {
+    let config = LstmConfig::new(5, 7).with_d_output(Some(6));
+    let expected = "\
+layers.0.weight_input [5, 28] 0.weight_ih_l0
+layers.0.weight_hidden [7, 28] 0.weight_hh_l0
+layers.0.bias [28] 0.bias_ih_l0 + 0.bias_hh_l0
+layers.1.weight_input [7, 24] 1.weight_ih_l0
+layers.1.weight_hidden [6, 24] 1.weight_hh_l0
+layers.1.bias [24] 1.bias_ih_l0 + 1.bias_hh_l0";
+    let lstm = config.with_n_layers(2).init(&Device::flex());
+    assert_eq!(named_parameters(&lstm), expected);
+    assert!(!lstm.layers[0].weight_input.is_initialized());
+
+    let of_two_biases = LstmCellConfig::new(5, 6)
+        .with_biases(LstmBiases::Two)
+        .init(&Device::flex());
+    let expected = "\
+layers.0.weight_input [5, 24] 0.weight_ih_l0
+layers.0.weight_hidden [6, 24] 0.weight_hh_l0
+layers.0.bias [24] 0.bias_ih_l0
+layers.0.bias_hidden [24] 0.bias_hh_l0";
+    let lstm = Stacked::of(vec![of_two_biases]);
+    assert_eq!(named_parameters(&lstm), expected);
+}
+
+#[test]
+fn the_names_of_the_adaptive_lstms_parameters_are_frozen_and_those_in_files_are_the_released_ones()
+{
+    let config = AdaptiveLstmConfig::new(5, 7, 3)
+        .with_d_output(Some(6))
+        .with_n_layers(2);
+    let expected = "\
+layers.0.latent.weight_input [15, 12] adapt_layers.0.weight_ih
+layers.0.latent.weight_hidden [3, 12] adapt_layers.0.weight_hh
+layers.0.latent.bias [12] adapt_layers.0.bias_ih
+layers.0.latent.bias_hidden [12] adapt_layers.0.bias_hh
+layers.0.projection [3, 96] project_layers.0.linear.weight
+layers.0.weight_input [5, 28] alstm_layers.0.weight_ih
+layers.0.weight_hidden [7, 28] alstm_layers.0.weight_hh
+layers.0.bias [28] alstm_layers.0.bias
+layers.1.latent.weight_input [16, 12] adapt_layers.1.weight_ih
+layers.1.latent.weight_hidden [3, 12] adapt_layers.1.weight_hh
+layers.1.latent.bias [12] adapt_layers.1.bias_ih
+layers.1.latent.bias_hidden [12] adapt_layers.1.bias_hh
+layers.1.projection [3, 85] project_layers.1.linear.weight
+layers.1.weight_input [7, 24] alstm_layers.1.weight_ih
+layers.1.weight_hidden [6, 24] alstm_layers.1.weight_hh
+layers.1.bias [24] alstm_layers.1.bias";
+    let lstm = config.init(&Device::flex());
+    assert_eq!(named_parameters(&lstm), expected);
+    assert!(!lstm.layers[0].weight_input.is_initialized());
+
+    let expected = "\
+layers.0.latent.weight [15, 3] adapt_layers.0.weight
+layers.0.latent.bias [3] adapt_layers.0.bias
+layers.0.projection [3, 96] project_layers.0.linear.weight
+layers.0.weight_input [5, 28] alstm_layers.0.weight_ih
+layers.0.weight_hidden [7, 28] alstm_layers.0.weight_hh
+layers.0.bias [28] alstm_layers.0.bias
+layers.1.latent.weight [16, 3] adapt_layers.1.weight
+layers.1.latent.bias [3] adapt_layers.1.bias
+layers.1.projection [3, 85] project_layers.1.linear.weight
+layers.1.weight_input [7, 24] alstm_layers.1.weight_ih
+layers.1.weight_hidden [6, 24] alstm_layers.1.weight_hh
+layers.1.bias [24] alstm_layers.1.bias";
+    let lstm = config
+        .with_policy(PolicyModel::Static)
+        .init(&Device::flex());
+    assert_eq!(named_parameters(&lstm), expected);
 }
 
 #[test]
@@ -262,24 +347,27 @@ fn detaching_a_state_ends_its_history() {
 #[test]
 fn every_tensor_of_a_state_has_a_name() {
     let device = Device::flex();
-    let names = |policy| {
-        let mut names = Vec::new();
-        let lstm = AdaptiveLstmConfig::new(3, 2, 2)
-            .with_policy(policy)
-            .init(&device);
-        let _ = lstm.zero_state(1, &device).map_named(|name, tensor| {
-            names.push(name.to_owned());
-            tensor
-        });
+    let names = |stack: &dyn Recurrent| {
+        let state = stack.zero_state(1, &device);
+        let names: Vec<&str> = state.iter().map(|(name, _)| name).collect();
         names.join(" ")
     };
+    let adaptive = |policy| {
+        AdaptiveLstmConfig::new(3, 2, 2)
+            .with_policy(policy)
+            .init(&device)
+    };
     assert_eq!(
-        names(PolicyModel::Recurrent),
-        "layers.0.latent.hidden layers.0.latent.cell layers.0.main.hidden layers.0.main.cell"
+        names(&adaptive(PolicyModel::Recurrent)),
+        "layers.0.main.hidden layers.0.main.cell layers.0.latent.hidden layers.0.latent.cell"
     );
     assert_eq!(
-        names(PolicyModel::Static),
-        "layers.0.latent.hidden layers.0.main.hidden layers.0.main.cell"
+        names(&adaptive(PolicyModel::Static)),
+        "layers.0.main.hidden layers.0.main.cell layers.0.latent.hidden"
+    );
+    assert_eq!(
+        names(&LstmConfig::new(3, 2).with_n_layers(2).init(&device)),
+        "layers.0.hidden layers.0.cell layers.1.hidden layers.1.cell"
     );
 }
 
@@ -298,8 +386,23 @@ fn layers_say_what_they_are() {
     let plain = LstmConfig::new(5, 7).with_n_layers(2).init(&device);
     assert_eq!(
         plain.to_string(),
-        "Lstm {d_input: 5, d_hidden: [7, 7], bias: true, params: 784}"
+        "Lstm {d_input: 5, d_hidden: [7, 7], params: 784}"
     );
+}
+
+#[test]
+fn to_print_layers_draws_no_weights() {
+    let device = Device::flex();
+    let adaptive = AdaptiveLstmConfig::new(5, 7, 3).init(&device);
+    let plain = LstmConfig::new(5, 7).init(&device);
+    let _ = format!(
+        "{adaptive} {plain} {} {}",
+        adaptive.layers[0], plain.layers[0]
+    );
+    assert!(!adaptive.layers[0].weight_input.is_initialized());
+    assert!(!adaptive.layers[0].weight_hidden.is_initialized());
+    assert!(!plain.layers[0].weight_input.is_initialized());
+    assert!(!plain.layers[0].weight_hidden.is_initialized());
 }
 
 #[test]

@@ -111,9 +111,8 @@ impl ModuleDisplay for AdaptiveLstmCell {
     }
 
     fn custom_content(&self, content: Content) -> Option<Content> {
-        let [d_input, _] = self.weight_input.dims();
         content
-            .add("d_input", &d_input)
+            .add("d_input", &self.weight_input.lazy_shape()[0])
             .add("d_hidden", &self.d_hidden())
             .add("d_latent", &self.latent.d_latent())
             .add("d_policy", &self.split.d_policy)

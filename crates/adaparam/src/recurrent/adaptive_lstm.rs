@@ -4,7 +4,7 @@ use burn::nn::Initializer;
 use burn::tensor::{Device, Tensor};
 
 use super::adaptive_cell::AdaptiveLstmCell;
-use super::contract::Recurrent;
+use super::contract::{Recurrent, assert_step, assert_window};
 use super::execution::Execution;
 #[cfg(feature = "kernels")]
 use super::fused;
@@ -209,9 +209,8 @@ impl AdaptiveLstm {
         state: State,
         masks: Option<&Masks>,
     ) -> AdaptiveLstmStep {
-        let slots = self.states();
-        let [batch_size, _] = x.dims();
-        state.assert_fits(&slots, batch_size);
+        assert_step(self, &x, &state, masks);
+        let slots = state.shared_slots();
         let before = self.layer_states(state);
         let mut layers = Vec::with_capacity(self.layers.len());
         let mut policies = Vec::with_capacity(self.layers.len());
@@ -280,6 +279,7 @@ impl AdaptiveLstm {
         state: Option<State>,
         masks: Option<&Masks>,
     ) -> (Tensor<3>, State, Vec<Tensor<3>>) {
+        assert_window(self, &input, None, state.as_ref(), masks);
         let [_, batch_size, _] = input.dims();
         let mut policies = vec![Vec::new(); self.layers.len()];
         let state = state.unwrap_or_else(|| self.zero_state(batch_size, &input.device()));
@@ -449,14 +449,13 @@ impl ModuleDisplay for AdaptiveLstm {
 
     fn custom_content(&self, content: Content) -> Option<Content> {
         let first = &self.layers[0];
-        let [d_input, _] = first.weight_input.dims();
         let d_hidden: Vec<usize> = self.layers.iter().map(AdaptiveLstmCell::d_hidden).collect();
         let policy = match first.latent {
             PolicyLatent::Static(_) => PolicyModel::Static,
             PolicyLatent::Recurrent(_) => PolicyModel::Recurrent,
         };
         content
-            .add("d_input", &d_input)
+            .add("d_input", &self.d_input())
             .add_debug_attribute("d_hidden", &d_hidden)
             .add("d_latent", &first.latent.d_latent())
             .add_debug_attribute("policy", &policy)

@@ -1,8 +1,9 @@
-use burn::module::Module;
+use burn::module::{Module, ModuleDisplay};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::contract::Recurrent;
 use super::masks::Masks;
+use super::sequence::assert_lengths;
 use super::state::State;
 
 /// Two stacks of any kind over one sequence: one reads it from its beginning, the other from its end.
@@ -23,7 +24,7 @@ use super::state::State;
 /// assert_eq!(output.output.dims(), [5, 3, 32]);
 /// ```
 #[derive(Module, Debug)]
-pub struct Bidirectional<R: Recurrent + Module> {
+pub struct Bidirectional<R: Recurrent + Module + ModuleDisplay> {
     /// Reads from the beginning.
     pub onward: R,
     /// Reads from the end.
@@ -41,17 +42,17 @@ pub struct BothDirections {
     pub backward: State,
 }
 
-impl<R: Recurrent + Module> Bidirectional<R> {
+impl<R: Recurrent + Module + ModuleDisplay> Bidirectional<R> {
     /// The two stacks as one.
     ///
     /// # Panics
     ///
     /// Panics if they read inputs of different sizes.
     pub fn new(onward: R, backward: R) -> Self {
-        assert_eq!(
-            onward.d_input(),
-            backward.d_input(),
-            "Bidirectional: both directions read the same input"
+        let (ahead, back) = (onward.d_input(), backward.d_input());
+        assert!(
+            ahead == back,
+            "Bidirectional: both directions read the same input, got d_input = {ahead} and {back}"
         );
         Self { onward, backward }
     }
@@ -84,6 +85,8 @@ impl<R: Recurrent + Module> Bidirectional<R> {
         onward: Option<&Masks>,
         backward: Option<&Masks>,
     ) -> BothDirections {
+        let [steps, batch_size, _] = input.dims();
+        assert_lengths(lengths, steps, batch_size);
         let turned = reversed(input.clone(), lengths);
         let (ahead, end) = self.onward.forward_ragged(input, lengths, None, onward);
         let (back, start) = self
@@ -112,7 +115,7 @@ fn places(steps: usize, lengths: &[usize], device: &Device) -> Tensor<3, Int> {
     let mut places = Vec::with_capacity(steps * lengths.len());
     for t in 0..steps {
         let place = |&length: &usize| if t < length { length - 1 - t } else { t };
-        places.extend(lengths.iter().map(place).map(|place| place as i32));
+        places.extend(lengths.iter().map(place).map(|place| place as u32));
     }
     Tensor::from_data(TensorData::new(places, [steps, lengths.len(), 1]), device)
 }

@@ -37,9 +37,9 @@ pub trait Cell: Module + ModuleDisplay + Sync + Debug + 'static {
         format!("layers.{l}.{path}")
     }
 
-    /// The name in files of a second bias that PyTorch adds to the one whose field in layer `l` is `path`, where it has
-    /// one that this layer has not.
-    fn second_bias(l: usize, path: &str) -> Option<String> {
+    /// The name in files of a second bias that PyTorch adds to the one whose field in layer `l`, which this is, is `path`,
+    /// where it has one that this layer has not.
+    fn second_bias(&self, l: usize, path: &str) -> Option<String> {
         let _ = (l, path);
         None
     }

@@ -37,6 +37,10 @@ pub trait Recurrent: Parameters + Debug + Send + Sync {
     ///
     /// - `x`: `[B, I]`
     /// - output: `[B, O]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if a shape is another, or `state` or `masks` are of other layers.
     fn step(&self, x: Tensor<2>, state: State, masks: Option<&Masks>) -> (Tensor<2>, State);
 
     /// How windows are computed.
@@ -93,7 +97,7 @@ pub trait Recurrent: Parameters + Debug + Send + Sync {
     ///
     /// # Panics
     ///
-    /// Panics if a shape is another.
+    /// Panics if a shape is another, or `state` or `masks` are of other layers.
     fn forward(
         &self,
         input: Tensor<3>,
@@ -108,7 +112,7 @@ pub trait Recurrent: Parameters + Debug + Send + Sync {
     ///
     /// # Panics
     ///
-    /// Panics if a shape is another, or a length is not from 1 to `T`.
+    /// As [`forward`](Self::forward), and if a row has no length, or one that is not from 1 to `T`.
     fn forward_ragged(
         &self,
         input: Tensor<3>,
@@ -119,16 +123,67 @@ pub trait Recurrent: Parameters + Debug + Send + Sync {
         forward(self, input, Some(lengths), state, masks)
     }
 
-    /// Whether [`forward`](Self::forward) of these tensors would be one fused operation; see [`Execution::Fused`].
+    /// Whether [`forward`](Self::forward) of these tensors would be one fused operation; see [`Execution::Fused`]. Weights
+    /// that have not been drawn yet are drawn, as `forward` would.
     fn runs_fused(&self, input: &Tensor<3>, state: Option<&State>, masks: Option<&Masks>) -> bool {
         #[cfg(feature = "kernels")]
-        let possible = || fused::call(self, input, None, state, masks).is_some();
+        return fused::call(self, input, None, state, masks).is_some();
         #[cfg(not(feature = "kernels"))]
-        let possible = || {
+        {
             let _ = (input, state, masks);
             false
-        };
-        self.execution() == Execution::Fused && possible()
+        }
+    }
+}
+
+/// # Panics
+///
+/// Panics unless these are for `layers`, as [`Recurrent::forward`] and [`Recurrent::forward_ragged`] say.
+pub(crate) fn assert_window<R: Recurrent + ?Sized>(
+    layers: &R,
+    input: &Tensor<3>,
+    lengths: Option<&[usize]>,
+    state: Option<&State>,
+    masks: Option<&Masks>,
+) {
+    let [steps, batch_size, width] = input.dims();
+    assert!(steps > 0, "a sequence must have at least one step");
+    assert!(
+        width == layers.d_input(),
+        "the input is {:?}, [steps, rows, width]: its width must be {}, the d_input of these layers",
+        input.dims(),
+        layers.d_input()
+    );
+    if let Some(lengths) = lengths {
+        assert_lengths(lengths, steps, batch_size);
+    }
+    if let Some(state) = state {
+        state.assert_fits(&layers.states(), batch_size);
+    }
+    if let Some(masks) = masks {
+        masks.assert_fits(&layers.sites(), batch_size);
+    }
+}
+
+/// # Panics
+///
+/// Panics unless these are for `layers`, as [`Recurrent::step`] says.
+pub(crate) fn assert_step<R: Recurrent + ?Sized>(
+    layers: &R,
+    x: &Tensor<2>,
+    state: &State,
+    masks: Option<&Masks>,
+) {
+    let [batch_size, width] = x.dims();
+    assert!(
+        width == layers.d_input(),
+        "the input is {:?}, [rows, width]: its width must be {}, the d_input of these layers",
+        x.dims(),
+        layers.d_input()
+    );
+    state.assert_fits(&layers.states(), batch_size);
+    if let Some(masks) = masks {
+        masks.assert_fits(&layers.sites(), batch_size);
     }
 }
 
@@ -139,28 +194,12 @@ fn forward<R: Recurrent + ?Sized>(
     state: Option<State>,
     masks: Option<&Masks>,
 ) -> (Tensor<3>, State) {
-    let [length, batch_size, d_input] = input.dims();
-    assert!(length > 0, "a sequence must have at least one step");
-    assert!(
-        d_input == layers.d_input(),
-        "the input is {:?}, [steps, rows, d_input]: d_input is {}, got {d_input}",
-        input.dims(),
-        layers.d_input()
-    );
-    if let Some(state) = &state {
-        state.assert_fits(&layers.states(), batch_size);
-    }
-    if let Some(masks) = masks {
-        masks.assert_fits(&layers.sites(), batch_size);
-    }
-    if let Some(lengths) = lengths {
-        assert_lengths(lengths, length, batch_size);
-    }
+    assert_window(layers, &input, lengths, state.as_ref(), masks);
+    let [steps, batch_size, _] = input.dims();
+    // Rows without anything behind their end are a usual batch.
+    let lengths = lengths.filter(|lengths| lengths.iter().any(|&length| length < steps));
     #[cfg(feature = "kernels")]
-    if layers.execution() == Execution::Fused
-        && let Some(workspace) = layers.workspace()
-        && let Some(call) = fused::call(layers, &input, lengths, state.as_ref(), masks)
-    {
+    if let Some((call, workspace)) = fused::call(layers, &input, lengths, state.as_ref(), masks) {
         return call.run(workspace);
     }
     let state = state.unwrap_or_else(|| layers.zero_state(batch_size, &input.device()));

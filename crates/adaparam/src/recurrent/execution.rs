@@ -11,7 +11,9 @@ pub enum Execution {
     ///
     /// - the crate is built with its feature `kernels`, which is a default,
     /// - all tensors are `f32` on Burn's CPU backend `Flex`, with or without autodiff,
-    /// - no dropout mask has a gradient,
+    /// - every dropout mask has a row for each row of the batch, and none has a gradient,
+    /// - no parameter has an adapter of Burn's own, such as `LoRA`,
+    /// - input, parameters and states are at most 1024 tensors,
     /// - the gates share the adaptations of their inputs, if these are adapted, and no [`Lstm`](super::Lstm) layer
     ///   has two biases.
     ///

@@ -126,7 +126,7 @@ impl LstmCell {
 
     /// The size of the hidden state.
     pub fn d_hidden(&self) -> usize {
-        self.weight_hidden.dims()[0]
+        self.weight_hidden.lazy_shape()[0]
     }
 }
 
@@ -136,12 +136,12 @@ impl Cell for LstmCell {
     }
 
     fn states(&self) -> Vec<Slot> {
-        let d_hidden = self.weight_hidden.lazy_shape()[0];
+        let d_hidden = self.d_hidden();
         vec![Slot::new("hidden", d_hidden), Slot::new("cell", d_hidden)]
     }
 
     fn sites(&self) -> Vec<Slot> {
-        vec![Slot::new("hidden", self.weight_hidden.lazy_shape()[0])]
+        vec![Slot::new("hidden", self.d_hidden())]
     }
 
     fn step(&self, x: Tensor<2>, state: Vec<Tensor<2>>, masks: &[Option<Tensor<2>>]) -> CellStep {
@@ -171,8 +171,9 @@ impl Cell for LstmCell {
         format!("{l}.{name}_l0")
     }
 
-    fn second_bias(l: usize, path: &str) -> Option<String> {
-        (path == "bias").then(|| Self::stored_name(l, "bias_hidden"))
+    fn second_bias(&self, l: usize, path: &str) -> Option<String> {
+        let has_one = path == "bias" && self.bias_hidden.is_none();
+        has_one.then(|| Self::stored_name(l, "bias_hidden"))
     }
 
     #[cfg(feature = "kernels")]
@@ -189,10 +190,9 @@ impl ModuleDisplay for LstmCell {
     }
 
     fn custom_content(&self, content: Content) -> Option<Content> {
-        let [d_input, _] = self.weight_input.dims();
         let biases = usize::from(self.bias.is_some()) + usize::from(self.bias_hidden.is_some());
         content
-            .add("d_input", &d_input)
+            .add("d_input", &self.d_input())
             .add("d_hidden", &self.d_hidden())
             .add("biases", &biases)
             .optional()

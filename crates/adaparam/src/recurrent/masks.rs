@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Distribution, Tensor};
 
-use super::slot::Slot;
+use super::slot::{Slot, names, same_names};
 
 /// Variational dropout masks of recurrent layers, drawn once and used at every step of a sequence: a tensor `[B, width]`
 /// for each site of dropout, under names such as `layers.0.hidden`, or none where nothing is dropped.
@@ -37,8 +37,10 @@ impl Masks {
         device: &Device,
     ) -> Self {
         let mut masks = Self::none(sites);
+        let mut kinds: Vec<&str> = masks.slots.iter().map(Slot::kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
         for (kind, _) in rates {
-            let kinds: Vec<&str> = masks.slots.iter().map(Slot::kind).collect();
             assert!(
                 kinds.contains(kind),
                 "no site of dropout is called {kind}; these layers have {}",
@@ -61,7 +63,10 @@ impl Masks {
     #[must_use]
     pub fn with(mut self, name: &str, mask: Option<Tensor<2>>) -> Self {
         let index = self.slots.iter().position(|slot| slot.name == name);
-        let index = index.unwrap_or_else(|| panic!("no site of dropout is called {name}"));
+        let index = index.unwrap_or_else(|| {
+            let names = names(&self.slots);
+            panic!("no site of dropout is called {name}; there are {names}")
+        });
         self.parts[index] = mask;
         self
     }
@@ -95,13 +100,8 @@ impl Masks {
     ///
     /// Panics unless these are masks for `sites` and so many rows; a single row serves all.
     pub(crate) fn assert_fits(&self, sites: &[Slot], batch_size: usize) {
-        let names = |slots: &[Slot]| {
-            let names: Vec<&str> = slots.iter().map(|slot| slot.name.as_str()).collect();
-            names.join(", ")
-        };
         assert!(
-            self.slots.len() == sites.len()
-                && self.slots.iter().zip(sites).all(|(a, b)| a.name == b.name),
+            same_names(&self.slots, sites),
             "the masks are of other layers: they have {}; these layers have the sites {}",
             names(&self.slots),
             names(sites)
@@ -111,7 +111,7 @@ impl Masks {
             let [rows, width] = mask.dims();
             assert!(
                 width == slot.width && (rows == batch_size || rows == 1),
-                "mask {} is {:?}: must be {:?}",
+                "mask {} is {:?}: must be {:?}, or one row for all",
                 slot.name,
                 mask.dims(),
                 [batch_size, slot.width]

@@ -31,10 +31,11 @@ pub(crate) fn unroll_ragged(
     mut step: impl FnMut(Tensor<2>, State) -> (Tensor<2>, State),
 ) -> (Tensor<3>, State) {
     let device = input.device();
-    let mut t = 0;
+    let mut over = (0..).map(|t| over(lengths, t, &device));
     unroll(input, state, |x, before| {
-        let is_over = over(lengths, t, &device); // [B, 1]
-        t += 1;
+        let Some(is_over) = over.next().flatten() else {
+            return step(x, before);
+        };
         let blank = |tensor: Tensor<2>| {
             let is_over = is_over.clone().expand(tensor.dims());
             tensor.mask_fill(is_over, 0.0)
@@ -50,11 +51,13 @@ pub(crate) fn unroll_ragged(
     })
 }
 
-/// Which rows have ended before step `t`.
-fn over(lengths: &[usize], t: usize, device: &Device) -> Tensor<2, Bool> {
+/// Which rows have ended before step `t`, `[B, 1]`, if there are any.
+fn over(lengths: &[usize], t: usize, device: &Device) -> Option<Tensor<2, Bool>> {
     let flags: Vec<bool> = lengths.iter().map(|&length| t >= length).collect();
     let shape = [flags.len(), 1];
-    Tensor::from_data(TensorData::new(flags, shape), device)
+    flags
+        .contains(&true)
+        .then(|| Tensor::from_data(TensorData::new(flags, shape), device))
 }
 
 /// # Panics

@@ -39,3 +39,14 @@ impl Slot {
             .flatten()
     }
 }
+
+/// The names of slots, one after the other.
+pub(crate) fn names(slots: &[Slot]) -> String {
+    let names: Vec<&str> = slots.iter().map(|slot| slot.name.as_str()).collect();
+    names.join(", ")
+}
+
+/// Whether slots have the same names in the same order.
+pub(crate) fn same_names(a: &[Slot], b: &[Slot]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name == b.name)
+}

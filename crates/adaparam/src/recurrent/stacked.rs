@@ -2,7 +2,7 @@ use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
 use burn::tensor::Tensor;
 
 use super::cell::Cell;
-use super::contract::Recurrent;
+use super::contract::{Recurrent, assert_step};
 use super::execution::Execution;
 #[cfg(feature = "kernels")]
 use super::fused;
@@ -91,27 +91,20 @@ impl<C: Cell> Recurrent for Stacked<C> {
     }
 
     fn step(&self, x: Tensor<2>, state: State, masks: Option<&Masks>) -> (Tensor<2>, State) {
-        let slots = self.states();
-        let [batch_size, _] = x.dims();
-        state.assert_fits(&slots, batch_size);
-        let no_masks = vec![
-            None;
-            if masks.is_some() {
-                0
-            } else {
-                self.sites().len()
-            }
-        ];
-        let mut masks = masks.map_or(no_masks.as_slice(), Masks::parts);
+        assert_step(self, &x, &state, masks);
+        let slots = state.shared_slots();
         let mut before = state.into_parts().into_iter();
+        let mut masks = masks.map(Masks::parts);
         let mut after = Vec::with_capacity(slots.len());
         let mut h = x; // h(0)_t = x_t
         let mut output = h.clone();
         for cell in &self.layers {
             let own = before.by_ref().take(cell.states().len()).collect();
-            let (of_layer, of_others) = masks.split_at(cell.sites().len());
-            masks = of_others;
-            let step = cell.step(h, own, of_layer);
+            let n_sites = cell.sites().len();
+            let step = match masks.as_mut().and_then(|all| all.split_off(..n_sites)) {
+                Some(masks) => cell.step(h, own, masks),
+                None => cell.step(h, own, &vec![None; n_sites]),
+            };
             output = step.output;
             h = step.state[0].clone();
             after.extend(step.state);
@@ -134,7 +127,7 @@ impl<C: Cell> Recurrent for Stacked<C> {
 
     fn second_bias(&self, path: &str) -> Option<String> {
         let (l, field) = in_layer(path);
-        C::second_bias(l, field)
+        self.layers[l].second_bias(l, field)
     }
 
     #[cfg(feature = "kernels")]

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor};
 
-use super::slot::Slot;
+use super::slot::{Slot, names, same_names};
 
 /// What recurrent layers carry from step to step and from window to window: tensors `[B, width]` under names such as
 /// `layers.0.hidden`.
@@ -41,10 +41,11 @@ impl State {
     /// Panics if there are more or fewer tensors than slots.
     pub fn new(slots: impl Into<Arc<[Slot]>>, parts: Vec<Tensor<2>>) -> Self {
         let slots = slots.into();
-        assert_eq!(
-            slots.len(),
+        assert!(
+            slots.len() == parts.len(),
+            "a state has a tensor for each slot: there are {} tensors for {} slots",
             parts.len(),
-            "a state has a tensor for each slot"
+            slots.len()
         );
         Self { slots, parts }
     }
@@ -52,6 +53,11 @@ impl State {
     /// The names and widths of its tensors.
     pub fn slots(&self) -> &[Slot] {
         &self.slots
+    }
+
+    /// The names and widths of its tensors, for a state of the same layers.
+    pub(crate) fn shared_slots(&self) -> Arc<[Slot]> {
+        Arc::clone(&self.slots)
     }
 
     /// The same state with other tensors, in the order of the slots.
@@ -110,13 +116,8 @@ impl State {
     ///
     /// Panics unless this is a state of `slots` for so many rows.
     pub(crate) fn assert_fits(&self, slots: &[Slot], batch_size: usize) {
-        let names = |slots: &[Slot]| {
-            let names: Vec<&str> = slots.iter().map(|slot| slot.name.as_str()).collect();
-            names.join(", ")
-        };
         assert!(
-            self.slots.len() == slots.len()
-                && self.slots.iter().zip(slots).all(|(a, b)| a.name == b.name),
+            same_names(&self.slots, slots),
             "the state is of other layers: it has {}; these layers carry {}",
             names(&self.slots),
             names(slots)
@@ -140,9 +141,7 @@ impl Index<&str> for State {
     ///
     /// Panics if there is no tensor of this name.
     fn index(&self, name: &str) -> &Tensor<2> {
-        self.get(name).unwrap_or_else(|| {
-            let names: Vec<&str> = self.iter().map(|(name, _)| name).collect();
-            panic!("the state has no {name}; it has {}", names.join(", "))
-        })
+        self.get(name)
+            .unwrap_or_else(|| panic!("the state has no {name}; it has {}", names(&self.slots)))
     }
 }

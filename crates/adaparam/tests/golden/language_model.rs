@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use adaparam::recurrent::{AdaptiveLstm, Execution};
+use adaparam::recurrent::{AdaptiveLstm, Execution, Recurrent};
 use burn::module::Param;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor};
@@ -51,7 +51,7 @@ pub(crate) fn check(
         verdict.compare(&at("loss"), &loss, golden("loss"));
         for (name, tensor) in released::named_state(&after) {
             let name = format!("hT.{name}");
-            verdict.compare(&at(&name), &tensor, golden(&name));
+            verdict.compare(&at(&name), tensor, golden(&name));
         }
 
         let gradients = loss.backward();

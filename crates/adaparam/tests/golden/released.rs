@@ -1,6 +1,6 @@
 use adaparam::recurrent::{
-    AdaptiveLstm, AdaptiveLstmCell, AdaptiveLstmConfig, AdaptiveLstmState, Execution, PolicyLatent,
-    PolicyLayout,
+    AdaptiveLstm, AdaptiveLstmCell, AdaptiveLstmConfig, Execution, PolicyLatent, PolicyLayout,
+    State,
 };
 use burn::module::Param;
 use burn::tensor::{Device, Gradients, Tensor};
@@ -137,11 +137,8 @@ pub(crate) fn state_name(path: &str) -> String {
 }
 
 /// The tensors of a state with the files' names.
-pub(crate) fn named_state(state: &AdaptiveLstmState) -> Vec<(String, Tensor<2>)> {
-    let mut tensors = Vec::new();
-    let _ = state.clone().map_named(|path, tensor| {
-        tensors.push((state_name(path), tensor.clone()));
-        tensor
-    });
-    tensors
+pub(crate) fn named_state(state: &State) -> impl Iterator<Item = (String, &Tensor<2>)> {
+    state
+        .iter()
+        .map(|(path, tensor)| (state_name(path), tensor))
 }

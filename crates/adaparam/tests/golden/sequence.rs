@@ -1,4 +1,4 @@
-use adaparam::recurrent::{AdaptiveLstmMasks, Execution};
+use adaparam::recurrent::{Execution, Masks, Recurrent};
 use burn::tensor::{Device, Tensor};
 
 use super::archive::Archive;
@@ -20,11 +20,9 @@ pub(crate) fn check(
         let name = format!("h0.{}", released::state_name(path));
         archive.tensor(&name, device).require_grad()
     });
-    let n_layers = lstm.layers.len();
-    let masks = archive.has("mask.latent.l0").then(|| AdaptiveLstmMasks {
-        latent: read_masks(archive, "latent", n_layers, device),
-        hidden: read_masks(archive, "main", n_layers, device),
-    });
+    let masks = archive
+        .has("mask.latent.l0")
+        .then(|| read_masks(archive, &lstm, device));
 
     assert_eq!(
         lstm.runs_fused(&input, Some(&start), masks.as_ref()),
@@ -39,7 +37,7 @@ pub(crate) fn check(
     verdict.compare("out.loss", &loss, archive.get("out.loss"));
     for (name, tensor) in released::named_state(&end) {
         let name = format!("hT.{name}");
-        verdict.compare(&name, &tensor, archive.get(&name));
+        verdict.compare(&name, tensor, archive.get(&name));
     }
     for (l, policy) in policies.into_iter().enumerate() {
         for t in 0..length {
@@ -64,13 +62,17 @@ pub(crate) fn check(
     }
 }
 
-fn read_masks(
-    archive: &Archive,
-    part: &str,
-    n_layers: usize,
-    device: &Device,
-) -> Vec<Option<Tensor<2>>> {
-    (0..n_layers)
-        .map(|l| Some(archive.tensor(&format!("mask.{part}.l{l}"), device)))
-        .collect()
+fn read_masks(archive: &Archive, lstm: &dyn Recurrent, device: &Device) -> Masks {
+    let sites = lstm.sites();
+    sites
+        .iter()
+        .fold(Masks::none(sites.clone()), |masks, site| {
+            let part = match site.kind() {
+                "hidden" => "main",
+                other => other,
+            };
+            let l = site.layer().expect("a site is in a layer");
+            let mask = archive.tensor(&format!("mask.{part}.l{l}"), device);
+            masks.with(&site.name, Some(mask))
+        })
 }

@@ -1,17 +1,9 @@
+use adaparam::recurrent::{Masks, State};
 use burn::tensor::{Gradients, Tensor};
 
 use super::layer::{Layer, LayerState};
 use super::reading::{gradient, rows, sequence_row};
 use super::stack::{RowMasks, Stack};
-
-/// A layer's state in a batch. A plain LSTM has no latent parts, a static policy no latent cell.
-#[derive(Debug, Clone)]
-pub(crate) struct StateTensors {
-    pub(crate) z: Option<Tensor<2>>,
-    pub(crate) z_cell: Option<Tensor<2>>,
-    pub(crate) h: Tensor<2>,
-    pub(crate) h_cell: Tensor<2>,
-}
 
 /// One run of a layer, to be compared with the oracle. Gradients are those of
 /// `sum(output * d_output) + sum(end * d_end)`.
@@ -19,14 +11,13 @@ pub(crate) struct Comparison<'a> {
     pub(crate) case: &'a str,
     /// The oracle, with the layer's parameters.
     pub(crate) stack: Stack,
-    /// Latent and hidden mask of each layer.
-    pub(crate) masks: Vec<[Option<Tensor<2>>; 2]>,
+    pub(crate) masks: Masks,
     pub(crate) d_output: Tensor<3>,
-    pub(crate) d_end: Vec<StateTensors>,
+    pub(crate) d_end: State,
     pub(crate) input: Tensor<3>,
-    pub(crate) start: Vec<StateTensors>,
+    pub(crate) start: State,
     pub(crate) output: Tensor<3>,
-    pub(crate) end: Vec<StateTensors>,
+    pub(crate) end: State,
 }
 
 /// What one row of the batch is run with.
@@ -46,11 +37,8 @@ impl Comparison<'_> {
     pub(crate) fn check(self, parameter_gradients: impl Fn(&Gradients) -> Vec<Layer>) {
         let gradients = self.loss().backward();
         let d_input = gradient(&self.input, &gradients);
-        let d_start: Vec<StateTensors> = self
-            .start
-            .iter()
-            .map(|layer| layer.gradient(&gradients))
-            .collect();
+        let d_start = self.start.clone();
+        let d_start = d_start.map_named(|_, tensor| gradient(&tensor, &gradients));
 
         let rows = self.rows();
         let mut d_parameters: Vec<Layer> =
@@ -79,15 +67,14 @@ impl Comparison<'_> {
             let what = format!("gradient of the parameters of layer {l}");
             self.compare(&what, &copied(ours.numbers()), &copied(oracle.numbers()));
         }
-        if self.masks.iter().flatten().any(Option::is_some) {
+        if self.masks.parts().iter().any(Option::is_some) {
             self.check_by_finite_differences(&rows, &mut d_parameters);
         }
     }
 
     fn loss(&self) -> Tensor<1> {
         let of_output = (self.output.clone() * self.d_output.clone()).sum();
-        let layers = self.end.iter().zip(&self.d_end);
-        let pairs = layers.flat_map(|(end, d_end)| end.all().zip(d_end.all()));
+        let pairs = self.end.parts().iter().zip(self.d_end.parts());
         pairs.fold(of_output, |loss, (end, d_end)| {
             loss + (end.clone() * d_end.clone()).sum()
         })
@@ -117,40 +104,62 @@ impl Comparison<'_> {
 
     fn rows(&self) -> Vec<Row> {
         let [_, batch_size, _] = self.input.dims();
-        let states =
-            |state: &[StateTensors], row| state.iter().map(|layer| layer.row(row)).collect();
         (0..batch_size)
             .map(|row| Row {
                 input: sequence_row(&self.input, row),
-                start: states(&self.start, row),
+                start: self.states_of(&self.start, row),
                 masks: self.masks_of(row),
                 d_outputs: sequence_row(&self.d_output, row),
-                d_end: states(&self.d_end, row),
+                d_end: self.states_of(&self.d_end, row),
             })
             .collect()
     }
 
-    fn masks_of(&self, row: usize) -> RowMasks {
-        let mask = |mask: &Option<Tensor<2>>, width: usize| match mask {
-            Some(mask) => rows(mask)[row].clone(),
-            None => vec![1.0; width],
+    /// One row of a state, for each layer. A plain LSTM has no latent parts, a static policy no latent cell.
+    fn states_of(&self, state: &State, row: usize) -> Vec<LayerState> {
+        let plain = self.stack.choices.adaptation.is_none();
+        let part = |l: usize, name: &str| {
+            let tensor = state.get(&format!("layers.{l}.{name}"));
+            tensor.map_or_else(Vec::new, |tensor| rows(tensor)[row].clone())
         };
-        let layers = || self.masks.iter().zip(&self.stack.layers);
+        let layers = 0..self.stack.layers.len();
+        let states: Vec<LayerState> = layers
+            .map(|l| LayerState {
+                z: part(l, "latent.hidden"),
+                z_cell: part(l, "latent.cell"),
+                h: part(l, if plain { "hidden" } else { "main.hidden" }),
+                h_cell: part(l, if plain { "cell" } else { "main.cell" }),
+            })
+            .collect();
+        let read: usize = states.iter().map(|layer| layer.numbers().len()).sum();
+        let width: usize = state.slots().iter().map(|slot| slot.width).sum();
+        assert_eq!(read, width, "{}: every part of a state is read", self.case);
+        states
+    }
+
+    fn masks_of(&self, row: usize) -> RowMasks {
+        let mask = |l: usize, kind: &str, width: usize| {
+            let mask = self.masks.get(&format!("layers.{l}.{kind}"));
+            mask.map_or_else(|| vec![1.0; width], |mask| rows(mask)[row].clone())
+        };
+        let layers = || self.stack.layers.iter().enumerate();
         RowMasks {
             latent: layers()
-                .map(|(masks, layer)| mask(&masks[0], layer.projection.columns))
+                .map(|(l, layer)| mask(l, "latent", layer.projection.columns))
                 .collect(),
             hidden: layers()
-                .map(|(masks, layer)| mask(&masks[1], layer.weight_hidden.columns))
+                .map(|(l, layer)| mask(l, "hidden", layer.weight_hidden.columns))
                 .collect(),
         }
     }
 
-    fn compare_states(&self, what: &str, ours: &[StateTensors], row: usize, oracle: &[LayerState]) {
+    fn compare_states(&self, what: &str, ours: &State, row: usize, oracle: &[LayerState]) {
+        let ours = self.states_of(ours, row);
+        assert_eq!(ours.len(), oracle.len(), "{}: {what}", self.case);
         for (l, (ours, oracle)) in ours.iter().zip(oracle).enumerate() {
             self.compare(
                 &format!("{what} of layer {l}"),
-                &ours.row(row).numbers(),
+                &ours.numbers(),
                 &oracle.numbers(),
             );
         }
@@ -164,36 +173,6 @@ impl Comparison<'_> {
                 "{}: {what}: number {index} is {ours:e}, by the equations {oracle:e}",
                 self.case
             );
-        }
-    }
-}
-
-impl StateTensors {
-    fn all(&self) -> impl Iterator<Item = &Tensor<2>> {
-        let latent = self.z.iter().chain(&self.z_cell);
-        latent.chain([&self.h, &self.h_cell])
-    }
-
-    fn row(&self, row: usize) -> LayerState {
-        let latent = |tensor: &Option<Tensor<2>>| match tensor {
-            Some(tensor) => rows(tensor)[row].clone(),
-            None => Vec::new(),
-        };
-        LayerState {
-            z: latent(&self.z),
-            z_cell: latent(&self.z_cell),
-            h: rows(&self.h)[row].clone(),
-            h_cell: rows(&self.h_cell)[row].clone(),
-        }
-    }
-
-    fn gradient(&self, gradients: &Gradients) -> Self {
-        let of = |tensor: &Tensor<2>| gradient(tensor, gradients);
-        Self {
-            z: self.z.as_ref().map(of),
-            z_cell: self.z_cell.as_ref().map(of),
-            h: of(&self.h),
-            h_cell: of(&self.h_cell),
         }
     }
 }

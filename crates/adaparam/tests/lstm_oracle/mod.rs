@@ -9,7 +9,7 @@ mod matrix;
 mod reading;
 mod stack;
 
-pub(crate) use comparison::{Comparison, StateTensors};
-pub(crate) use layer::Choices;
+pub(crate) use comparison::Comparison;
+pub(crate) use layer::{Choices, Layer};
 pub(crate) use reading::{Reading, adaptive_layers, plain_layers};
 pub(crate) use stack::Stack;

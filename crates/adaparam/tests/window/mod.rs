@@ -5,13 +5,12 @@
 
 mod numbers;
 mod outcome;
-mod stack;
 
-use adaparam::recurrent::Execution;
+use adaparam::recurrent::{Execution, Masks, Recurrent, State};
+use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 pub(crate) use numbers::Numbers;
 pub(crate) use outcome::Outcome;
-pub(crate) use stack::Stack;
 
 /// What a window is given besides its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,47 +20,53 @@ pub(crate) struct Given {
 }
 
 /// A window of random numbers, and the weights of a loss `sum(output * w) + sum(final state * w)`.
-pub(crate) struct Window<S: Stack> {
-    pub(crate) stack: S,
+#[derive(Clone)]
+pub(crate) struct Window<R> {
+    pub(crate) stack: R,
     pub(crate) input: Tensor<3>,
-    pub(crate) start: Option<S::State>,
-    pub(crate) masks: Option<S::Masks>,
+    /// The steps of each row, where they differ.
+    pub(crate) lengths: Option<Vec<usize>>,
+    pub(crate) start: Option<State>,
+    pub(crate) masks: Option<Masks>,
     pub(crate) d_output: Tensor<3>,
-    pub(crate) d_end: S::State,
+    pub(crate) d_end: State,
 }
 
-impl<S: Stack> Window<S> {
+impl<R: Recurrent + Module> Window<R> {
     /// `steps` steps of `batch` rows for `stack`, whose parameters are drawn anew.
     pub(crate) fn new(
-        stack: S,
-        [steps, batch, d_input, d_output]: [usize; 4],
+        stack: R,
+        [steps, batch]: [usize; 2],
         given: Given,
         seed: u64,
         device: &Device,
     ) -> Self {
         let mut numbers = Numbers(seed);
         let stack = numbers.fill(stack, device);
-        let zeros = stack.zero_state(batch, device);
-        let state = |numbers: &mut Numbers| {
-            S::map_state(zeros.clone(), |_, zeros| {
-                numbers.tensor(zeros.dims(), 0.8, device)
-            })
-        };
-        let d_end = state(&mut numbers);
-        let start = given
-            .state
-            .then(|| S::map_state(state(&mut numbers), |_, tensor| tensor.require_grad()));
+        let d_end = numbers.state(&stack, batch, device);
+        let start = given.state.then(|| {
+            let state = numbers.state(&stack, batch, device);
+            state.map_named(|_, tensor| tensor.require_grad())
+        });
+        let input = numbers.tensor([steps, batch, stack.d_input()], 1.0, device);
         Self {
             masks: given
                 .masks
-                .then(|| stack.masks(batch, &mut numbers, device)),
-            input: numbers
-                .tensor([steps, batch, d_input], 1.0, device)
-                .require_grad(),
-            d_output: numbers.tensor([steps, batch, d_output], 1.0, device),
+                .then(|| numbers.masks(&stack.sites(), batch, device)),
+            input: input.require_grad(),
+            d_output: numbers.tensor([steps, batch, stack.d_output()], 1.0, device),
             stack,
+            lengths: None,
             start,
             d_end,
+        }
+    }
+
+    /// The same window, whose rows have so many steps.
+    pub(crate) fn ragged(self, lengths: &[usize]) -> Self {
+        Self {
+            lengths: Some(lengths.to_vec()),
+            ..self
         }
     }
 
@@ -71,37 +76,78 @@ impl<S: Stack> Window<S> {
     ///
     /// Panics unless the window is computed as `execution` says.
     pub(crate) fn outcome(&self, execution: Execution) -> Outcome {
-        let stack = self.stack.clone().with_execution(execution);
-        let (input, start, masks) = (&self.input, self.start.as_ref(), self.masks.as_ref());
-        assert_eq!(
-            stack.runs_fused(input, start, masks),
-            execution == Execution::Fused
-        );
-        let (output, end) = stack.forward(input.clone(), self.start.clone(), masks);
+        let (start, masks) = (self.start.as_ref(), self.masks.as_ref());
+        self.outcome_of(execution, |stack| {
+            assert_eq!(
+                stack.runs_fused(&self.input, start, masks),
+                execution == Execution::Fused
+            );
+            let (input, start) = (self.input.clone(), start.cloned());
+            match &self.lengths {
+                None => stack.forward(input, start, masks),
+                Some(lengths) => stack.forward_ragged(input, lengths, start, masks),
+            }
+        })
+    }
+
+    /// The same, where every row is a window of its own, which ends where the row ends.
+    pub(crate) fn outcome_of_rows(&self, execution: Execution) -> Outcome {
+        let [steps, batch, _] = self.input.dims();
+        self.outcome_of(execution, |stack| {
+            let mut outputs = Vec::new();
+            let mut ends = Vec::new();
+            for row in 0..batch {
+                let length = self.lengths.as_ref().map_or(steps, |all| all[row]);
+                let own = |_: &str, tensor: Tensor<2>| tensor.narrow(0, row, 1);
+                let start = self.start.clone().map(|start| start.map_named(own));
+                let masks = self.masks.clone();
+                let masks = masks.map(|m| m.map_named(|name, mask| Some(own(name, mask))));
+                let input = self.input.clone().narrow(1, row, 1).narrow(0, 0, length);
+                let (output, end) = stack.forward(input, start, masks.as_ref());
+                let [_, _, width] = output.dims();
+                let behind = Tensor::zeros([steps - length, 1, width], &output.device());
+                outputs.push(if length < steps {
+                    Tensor::cat(vec![output, behind], 0)
+                } else {
+                    output
+                });
+                ends.push(end);
+            }
+            let parts = (0..self.d_end.parts().len()).map(|part| {
+                Tensor::cat(
+                    ends.iter().map(|end| end.parts()[part].clone()).collect(),
+                    0,
+                )
+            });
+            (
+                Tensor::cat(outputs, 1),
+                self.d_end.with_parts(parts.collect()),
+            )
+        })
+    }
+
+    fn outcome_of(
+        &self,
+        execution: Execution,
+        forward: impl FnOnce(&R) -> (Tensor<3>, State),
+    ) -> Outcome {
+        let mut stack = self.stack.clone();
+        stack.set_execution(execution);
+        let (output, end) = forward(&stack);
 
         let mut outcome = Outcome::default();
         outcome.add("output", &output);
-        let mut loss = (output * self.d_output.clone()).sum();
-        let mut weights = Vec::new();
-        S::map_state(self.d_end.clone(), |_, weight| {
-            weights.push(weight.clone());
-            weight
-        });
-        let mut weights = weights.into_iter();
-        S::map_state(end, |name, tensor| {
-            outcome.add(&format!("end.{name}"), &tensor);
-            let weight = weights.next().expect("states have the same tensors");
-            loss = loss.clone() + (tensor.clone() * weight).sum();
-            tensor
+        outcome.add_state("end", &end);
+        let of_output = (output * self.d_output.clone()).sum();
+        let ends = end.parts().iter().zip(self.d_end.parts());
+        let loss = ends.fold(of_output, |loss, (end, d_end)| {
+            loss + (end.clone() * d_end.clone()).sum()
         });
 
         let gradients = loss.backward();
-        outcome.add_gradient("input", input, &gradients);
-        if let Some(start) = self.start.clone() {
-            S::map_state(start, |name, tensor| {
-                outcome.add_gradient(&format!("start.{name}"), &tensor, &gradients);
-                tensor
-            });
+        outcome.add_gradient("input", &self.input, &gradients);
+        for (name, tensor) in self.start.iter().flat_map(State::iter) {
+            outcome.add_gradient(&format!("start.{name}"), tensor, &gradients);
         }
         outcome.add_parameter_gradients(&stack, &gradients);
         outcome

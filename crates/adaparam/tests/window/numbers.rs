@@ -1,3 +1,4 @@
+use adaparam::recurrent::{Masks, Recurrent, Slot, State};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -30,6 +31,20 @@ impl Numbers {
     pub(crate) fn mask(&mut self, shape: [usize; 2], device: &Device) -> Tensor<2> {
         let kept = self.tensor(shape, 1.0, device).greater_elem(-1.0 / 3.0);
         kept.float().mul_scalar(1.5)
+    }
+
+    /// A mask at every site.
+    pub(crate) fn masks(&mut self, sites: &[Slot], batch: usize, device: &Device) -> Masks {
+        let none = Masks::none(sites.to_vec());
+        sites.iter().fold(none, |masks, site| {
+            masks.with(&site.name, Some(self.mask([batch, site.width], device)))
+        })
+    }
+
+    /// A state of `stack`.
+    pub(crate) fn state(&mut self, stack: &dyn Recurrent, batch: usize, device: &Device) -> State {
+        let zeros = stack.zero_state(batch, device);
+        zeros.map_named(|_, zeros| self.tensor(zeros.dims(), 0.8, device))
     }
 
     /// The module with parameters for which no gate saturates.

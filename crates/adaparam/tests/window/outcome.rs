@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use adaparam::recurrent::State;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Gradients, Tensor};
 
@@ -12,6 +13,12 @@ impl Outcome {
         let numbers = tensor.try_to_vec_as().expect("floats can be read as f32");
         let before = self.0.insert(name.to_owned(), numbers);
         assert!(before.is_none(), "two tensors are called {name}");
+    }
+
+    pub(crate) fn add_state(&mut self, what: &str, state: &State) {
+        for (name, tensor) in state.iter() {
+            self.add(&format!("{what}.{name}"), tensor);
+        }
     }
 
     /// Adds a gradient; what nothing depends on has none, which counts as zeros.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use adaparam_kernels::stack::{Slot as KernelSlot, Stack};
 use burn::backend::autodiff::checkpoint::strategy::{BalancedCheckpointing, NoCheckpointing};
 use burn::backend::autodiff::ops::NodeGuard;
@@ -63,7 +65,7 @@ pub(crate) struct Call {
     /// The places in the graph of input, parameters and state, in this order; none for a tensor without autodiff.
     pub(super) parents: Vec<Option<NodeGuard>>,
     /// The slots of the state as the layers name them.
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Arc<[Slot]>,
 }
 
 impl Call {
@@ -91,7 +93,7 @@ impl Call {
                 masks: Vec::new(),
             },
             parents: vec![located.node],
-            slots: Vec::new(),
+            slots: Arc::default(),
         })
     }
 
@@ -108,6 +110,18 @@ impl Call {
         Some(())
     }
 
+    /// Whether the parameters are those of the stack. There are others where Burn's adapters stand beside a weight.
+    pub(super) fn has_all_parameters(&self) -> bool {
+        let slots = self.arguments.stack.parameters();
+        let given = &self.arguments.parameters;
+        let shape = |tensor: &FlexTensor| tensor.layout().shape().clone();
+        slots.len() == given.len()
+            && slots
+                .iter()
+                .zip(given)
+                .all(|(slot, tensor)| slot.shape[..] == shape(tensor)[..])
+    }
+
     /// Adds the initial state; none if it is another or kernels cannot read it.
     pub(super) fn states(&mut self, state: &State) -> Option<()> {
         let slots = self.arguments.stack.states();
@@ -121,13 +135,14 @@ impl Call {
             let values = self.parent(tensor.clone())?;
             self.arguments.state.push(values);
         }
-        self.slots = state.slots().to_vec();
+        self.slots = state.shared_slots();
         Some(())
     }
 
     /// Adds the masks; none if one is another, has a gradient, or cannot be read by kernels.
     pub(super) fn masks(&mut self, sites: &[Slot], masks: Option<&Masks>) -> Option<()> {
-        if !same_slots(sites, &self.arguments.stack.sites()) {
+        let of_others = masks.is_some_and(|masks| masks.sites() != sites);
+        if of_others || !same_slots(sites, &self.arguments.stack.sites()) {
             return None;
         }
         for (index, site) in sites.iter().enumerate() {

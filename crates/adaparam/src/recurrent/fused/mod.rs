@@ -15,22 +15,27 @@ mod workspace;
 use burn::tensor::Tensor;
 
 use super::contract::Recurrent;
+use super::execution::Execution;
 use super::masks::Masks;
 use super::state::State;
 use arguments::Call;
 pub use engine::{engine, set_threads};
 pub use workspace::Workspace;
 
-/// The window, if kernels can compute it.
+/// The window and where it is computed, if it is to be fused and kernels can compute it.
 ///
 /// Weights that have not been drawn yet are drawn in the order in which the readable version draws them.
-pub(crate) fn call<R: Recurrent + ?Sized>(
-    layers: &R,
+pub(crate) fn call<'a, R: Recurrent + ?Sized>(
+    layers: &'a R,
     input: &Tensor<3>,
     lengths: Option<&[usize]>,
     state: Option<&State>,
     masks: Option<&Masks>,
-) -> Option<Call> {
+) -> Option<(Call, &'a Workspace)> {
+    if layers.execution() != Execution::Fused {
+        return None;
+    }
+    let workspace = layers.workspace()?;
     let mut call = Call::new(layers.fused()?, input, lengths)?;
     let [_, batch_size, _] = input.dims();
     let zeros = || layers.zero_state(batch_size, &input.device());
@@ -40,7 +45,8 @@ pub(crate) fn call<R: Recurrent + ?Sized>(
         readable = readable.and_then(|()| call.parameter(parameter));
     });
     readable?;
+    call.has_all_parameters().then_some(())?;
     call.states(&state)?;
     call.masks(&layers.sites(), masks)?;
-    Some(call)
+    Some((call, workspace))
 }

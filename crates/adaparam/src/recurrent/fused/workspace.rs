@@ -42,7 +42,7 @@ impl fmt::Debug for Workspace {
     }
 }
 
-/// Buffers that go back to their workspace on drop.
+/// Buffers that go back to their workspace when it ends.
 pub(super) struct Loan {
     buffers: Option<Buffers>,
     home: Workspace,
@@ -50,6 +50,10 @@ pub(super) struct Loan {
 
 impl Drop for Loan {
     fn drop(&mut self) {
+        // What a panic leaves half done is for nobody.
+        if std::thread::panicking() {
+            return;
+        }
         let buffers = self.buffers.take();
         *self.home.0.lock().unwrap_or_else(PoisonError::into_inner) = buffers;
     }
