@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::claim::ClaimId;
 use crate::experiment::Experiment;
 
 /// How large an experiment was run.
@@ -133,9 +134,13 @@ impl Row {
     }
 }
 
-/// A sentence of the paper that can be measured.
+/// A sentence of the paper that can be measured, and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
+    /// Which sentence; a sentence with several readings is judged in each. Results from before sentences had names lack
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<ClaimId>,
     /// The sentence, with the models that it is judged for.
     pub claim: String,
     /// Whether it holds; `None` where this scale cannot tell.
@@ -258,5 +263,25 @@ mod tests {
             assert!(!then.claims.is_empty());
             assert_eq!(told(now.claims), told(then.claims), "{part}");
         }
+    }
+
+    #[test]
+    fn a_claim_is_read_with_and_without_its_name() {
+        let named = Claim {
+            id: Some(ClaimId::PtbAnyAdaptation),
+            claim: "sentence".to_owned(),
+            met: Some(true),
+            evidence: "numbers".to_owned(),
+        };
+        let mut json = serde_json::to_value(&named).unwrap();
+        assert_eq!(json["id"], "ptb-any-adaptation");
+        assert_eq!(
+            serde_json::from_value::<Claim>(json.clone()).unwrap(),
+            named
+        );
+        json.as_object_mut().unwrap().remove("id");
+        let unnamed = Claim { id: None, ..named };
+        assert_eq!(serde_json::to_value(&unnamed).unwrap(), json);
+        assert_eq!(serde_json::from_value::<Claim>(json).unwrap(), unnamed);
     }
 }
