@@ -9,6 +9,7 @@ use burn::nn::loss::CrossEntropyLossConfig;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
+use crate::claim::{ClaimId, JudgedBy, Wording};
 use crate::fit::{CurvePoint, FitSpec, fit};
 use crate::network::{ActivationKind, BiasKind, LayerSpec, Network, NetworkSpec, PolicySpec};
 use crate::optimiser::OptimiserKind;
@@ -464,23 +465,9 @@ impl<'a> Summary<'a> {
     }
 }
 
-const GAINS_A_POINT: &str = "The SVA policy has “approximately 1 percentage point gain in accuracy” over a logistic \
-                             regression of the same size (section 4.2)";
-const MATCHES_DEEP: &str = "One SVA layer with “a sufficiently expressive adaptation model” “matches and even \
-                            outperforms the deep feed-forward baseline” (section 4.2)";
-const DEEP_IS_BETTER: &str =
-    "The 3-layer SVA network outperforms the 3-layer feed-forward network (Table 1)";
-
 /// What the experiment would judge, before it was run.
 pub fn open_claims() -> Vec<Claim> {
-    let open = |sentence: &str| Claim {
-        claim: sentence.to_owned(),
-        met: None,
-        evidence: String::new(),
-    };
-    [GAINS_A_POINT, MATCHES_DEEP, DEEP_IS_BETTER]
-        .map(open)
-        .to_vec()
+    JudgedBy::Images.open_claims()
 }
 
 fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
@@ -489,34 +476,43 @@ fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
         .iter()
         .filter_map(|summary| {
             let paper = summary.model.paper?;
-            Some(Claim {
-                claim: format!(
-                    "{} tells {:.2} % of the test images right (Table 1).",
-                    summary.model.network.name, paper.test
-                ),
-                met: Some(summary.test_percent() >= paper.test - MARGIN),
-                evidence: format!(
-                    "Median {:.2} %; met if at most {MARGIN} points below the paper.",
-                    summary.test_percent()
-                ),
-            })
+            let wording = Wording::from(ClaimId::MnistTable1)
+                .with("accuracy", &format!("{:.2}", paper.test))
+                .with("model", &summary.model.network.name);
+            let met = summary.test_percent() >= paper.test - MARGIN;
+            let evidence = format!(
+                "Median {:.2} %; met if at most {MARGIN} points below the paper.",
+                summary.test_percent()
+            );
+            Some(wording.judged(Some(met), evidence))
         })
         .collect();
-    let mut compare = |better: Role, worse: Role, by: f64, sentence: &str| {
+    let mut compare = |better: Role, worse: Role, by: f64, id: ClaimId| {
         if let (Some(better), Some(worse)) = (with_role(better), with_role(worse)) {
             let gain = better.test_percent() - worse.test_percent();
-            claims.push(Claim {
-                claim: sentence.to_owned(),
-                met: Some(gain >= by),
-                evidence: format!(
-                    "{gain:+.2} points on the test set (medians); met from {by:+.1}."
-                ),
-            });
+            let evidence =
+                format!("{gain:+.2} points on the test set (medians); met from {by:+.1}.");
+            claims.push(Wording::from(id).judged(Some(gain >= by), evidence));
         }
     };
-    compare(Role::SmallAdaptive, Role::Logistic, 0.5, GAINS_A_POINT);
-    compare(Role::LargeAdaptive, Role::Deep, 0.0, MATCHES_DEEP);
-    compare(Role::DeepAdaptive, Role::Deep, 0.0, DEEP_IS_BETTER);
+    compare(
+        Role::SmallAdaptive,
+        Role::Logistic,
+        0.5,
+        ClaimId::MnistGainsAPoint,
+    );
+    compare(
+        Role::LargeAdaptive,
+        Role::Deep,
+        0.0,
+        ClaimId::MnistMatchesDeep,
+    );
+    compare(
+        Role::DeepAdaptive,
+        Role::Deep,
+        0.0,
+        ClaimId::MnistDeepIsBetter,
+    );
     claims
 }
 
@@ -525,6 +521,7 @@ mod tests {
     use adaparam_data::digits;
 
     use super::*;
+    use crate::claim::assert_all_judged;
 
     #[test]
     fn the_rows_of_table_one_have_the_stated_sizes() {
@@ -602,19 +599,18 @@ mod tests {
             curve: Vec::new(),
             diverged_at: None,
         };
-        let verdicts = |tests: [f64; 5]| -> Vec<Option<bool>> {
+        let claims = |tests: [f64; 5]| -> Vec<Claim> {
             let outcomes: Vec<_> = config
                 .models
                 .iter()
                 .zip(tests)
                 .map(|(m, t)| outcome(m, t))
                 .collect();
-            summarise(&config, &outcomes)
-                .claims
-                .iter()
-                .map(|claim| claim.met)
-                .collect()
+            summarise(&config, &outcomes).claims
         };
+        let verdicts =
+            |tests| -> Vec<Option<bool>> { claims(tests).iter().map(|claim| claim.met).collect() };
+        assert_all_judged(JudgedBy::Images, &claims([0.9; 5]));
         assert_eq!(
             verdicts([0.9214, 0.9701, 0.9386, 0.9714, 0.9765]),
             vec![Some(true); 8]

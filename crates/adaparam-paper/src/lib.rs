@@ -9,10 +9,12 @@
 //! | [`image`] | image classification, paper section 4.2 |
 //! | [`heat_maps`] | what adaptation does to a matrix, paper Figure 1 |
 //! | [`experiment`] | language models, paper sections 4.3 to 4.6 |
+//! | [`claim`] | the paper's sentences that can be measured, and who judges them |
 //! | [`result`] | rows, claims and spreads: what an experiment found |
 //! | [`kept`] | a finished experiment on disk, to be told of again |
 //! | [`page`] | what each experiment puts into a report |
 
+pub mod claim;
 mod error;
 pub mod experiment;
 pub mod fit;

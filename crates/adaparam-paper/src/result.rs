@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::claim::ClaimId;
 use crate::experiment::Experiment;
 
 /// How large an experiment was run.
@@ -133,9 +134,13 @@ impl Row {
     }
 }
 
-/// A sentence of the paper that can be measured.
+/// A sentence of the paper that can be measured, and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
+    /// Which sentence; a sentence with several readings is judged in each. Results from before sentences had names lack
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<ClaimId>,
     /// The sentence, with the models that it is judged for.
     pub claim: String,
     /// Whether it holds; `None` where this scale cannot tell.
@@ -182,7 +187,15 @@ impl Spread {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
+    use adaparam_lm::sweep::Sweep;
+
     use super::*;
+    use crate::experiment::Study;
+    use crate::image::ImageConfig;
+    use crate::kept::{FeedForward, Kept};
+    use crate::tail::TailConfig;
 
     #[test]
     fn the_median_is_in_the_middle() {
@@ -215,5 +228,60 @@ mod tests {
         assert_eq!(json["mse_spread"][0], 1.0);
         assert!(json["mse"].is_null() && json["mse_spread"][1].is_null());
         assert_eq!(serde_json::from_value::<Row>(json).unwrap(), row);
+    }
+
+    fn recorded(part: &str) -> PathBuf {
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
+        results.join("paper").join(part)
+    }
+
+    fn told_again<C: FeedForward>(part: &str) -> ExperimentResult {
+        let kept = Kept::<C>::read(&recorded(part)).unwrap();
+        kept.config.summarise(&kept.outcomes)
+    }
+
+    #[test]
+    fn recorded_experiments_are_judged_word_for_word_as_they_were() {
+        let swept = |part: &str| {
+            let sweep = Sweep::open(recorded(part)).unwrap();
+            Study::read(&sweep).unwrap().summarise()
+        };
+        for (part, now) in [
+            ("tail", told_again::<TailConfig>("tail")),
+            ("mnist", told_again::<ImageConfig>("mnist")),
+            ("ptb", swept("ptb")),
+            ("wikitext2", swept("wikitext2")),
+            ("ablation", swept("ablation")),
+            ("robustness", swept("robustness")),
+        ] {
+            let text = std::fs::read_to_string(recorded(part).join("result.json")).unwrap();
+            let then: ExperimentResult = serde_json::from_str(&text).unwrap();
+            let told = |claims: Vec<Claim>| -> Vec<(String, Option<bool>, String)> {
+                let parts = |claim: Claim| (claim.claim, claim.met, claim.evidence);
+                claims.into_iter().map(parts).collect()
+            };
+            assert!(!then.claims.is_empty());
+            assert_eq!(told(now.claims), told(then.claims), "{part}");
+        }
+    }
+
+    #[test]
+    fn a_claim_is_read_with_and_without_its_name() {
+        let named = Claim {
+            id: Some(ClaimId::PtbAnyAdaptation),
+            claim: "sentence".to_owned(),
+            met: Some(true),
+            evidence: "numbers".to_owned(),
+        };
+        let mut json = serde_json::to_value(&named).unwrap();
+        assert_eq!(json["id"], "ptb-any-adaptation");
+        assert_eq!(
+            serde_json::from_value::<Claim>(json.clone()).unwrap(),
+            named
+        );
+        json.as_object_mut().unwrap().remove("id");
+        let unnamed = Claim { id: None, ..named };
+        assert_eq!(serde_json::to_value(&unnamed).unwrap(), json);
+        assert_eq!(serde_json::from_value::<Claim>(json).unwrap(), unnamed);
     }
 }

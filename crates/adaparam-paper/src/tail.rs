@@ -11,6 +11,7 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
+use crate::claim::{ClaimId, JudgedBy, Wording};
 use crate::fit::{CurvePoint, FitSpec, fit};
 use crate::network::{ActivationKind, BiasKind, LayerSpec, Network, NetworkSpec, PolicySpec};
 use crate::optimiser::OptimiserKind;
@@ -439,21 +440,10 @@ impl<'a> Summary<'a> {
 
 /// What the experiment would judge, before it was run.
 pub fn open_claims() -> Vec<Claim> {
-    let open = |sentence: &str| Claim {
-        claim: sentence.to_owned(),
-        met: None,
-        evidence: String::new(),
-    };
-    [LARGER, FAILS_THERE, GOOD_JOB].map(open).to_vec()
+    JudgedBy::Tail.open_claims()
 }
 
-const LARGER: &str = "The baseline is “three times larger” (section 4.1)";
-const FAILS_THERE: &str =
-    "“The baseline model fails to represent the tail of the distribution” (section 4.1)";
-const GOOD_JOB: &str =
-    "“The adaptive model does a remarkably good job given how small the model is” (section 4.1)";
-
-/// The paper's two sentences, for each reading of what they leave open. A claim is met if it is for every model of the
+/// The paper's sentences, for each reading of what they leave open. A claim is met if it is for every model of the
 /// reading; models beyond the paper stand in the table only.
 fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
     let with_role = |role: Role| -> Vec<&Summary<'_>> {
@@ -466,23 +456,20 @@ fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
         (with_role(Role::UnboundedBaseline), "ReLU baseline"),
     ];
     let mut claims = Vec::new();
-    let mut judge = |sentence: String,
+    let mut judge = |wording: Wording,
                      models: &[&Summary<'_>],
                      met: &dyn Fn(&Summary<'_>) -> bool,
                      evidence: String| {
         if !models.is_empty() {
-            claims.push(Claim {
-                claim: sentence,
-                met: Some(models.iter().all(|model| met(model))),
-                evidence,
-            });
+            let met = models.iter().all(|model| met(model));
+            claims.push(wording.judged(Some(met), evidence));
         }
     };
     let baseline = readings.iter().find_map(|(baselines, _)| baselines.first());
     if let Some(baseline) = baseline {
         let ratio = |model: &Summary<'_>| baseline.params as f64 / model.params as f64;
         judge(
-            LARGER.to_owned(),
+            ClaimId::TailLargerBaseline.into(),
             &adaptive,
             &|model| (2.5..=4.5).contains(&ratio(model)),
             each(&adaptive, |model| {
@@ -497,14 +484,15 @@ fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
     }
     for (baselines, kind) in &readings {
         judge(
-            format!("{FAILS_THERE}: {kind}"),
+            Wording::from(ClaimId::TailBaselineFails).read_as(kind),
             baselines,
             &|model| model.tail_error() >= FAILS,
             unexplained(baselines, "failing is at least", FAILS),
         );
     }
+    let good_job = Wording::from(ClaimId::TailAdaptiveDoesAGoodJob);
     judge(
-        format!("{GOOD_JOB}: it follows the tail"),
+        good_job.clone().read_as("it follows the tail"),
         &adaptive,
         &|model| model.tail_error() <= FOLLOWS,
         unexplained(&adaptive, "following is at most", FOLLOWS),
@@ -516,7 +504,9 @@ fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
             .fold(f64::INFINITY, f64::min);
         if !baselines.is_empty() {
             judge(
-                format!("{GOOD_JOB}: better in the tail than the {kind}"),
+                good_job
+                    .clone()
+                    .read_as(&format!("better in the tail than the {kind}")),
                 &adaptive,
                 &|model| model.tail_mse.median < best,
                 format!(
@@ -548,6 +538,7 @@ fn unexplained(models: &[&Summary<'_>], rule: &str, bound: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claim::assert_all_judged;
 
     fn tiny() -> TailConfig {
         let mut config = TailConfig::quick(2);
@@ -640,10 +631,10 @@ mod tests {
         // Larger; fails: saturating, ReLU; follows; better: than saturating, than ReLU.
         let expected = [true, true, false, true, true, false].map(Some);
         assert_eq!(verdicts, expected, "{claims:#?}");
+        assert_all_judged(JudgedBy::Tail, &claims);
         assert!(claims.iter().all(|claim| {
-            open_claims()
-                .iter()
-                .any(|open| claim.claim.starts_with(&open.claim))
+            let mut open = open_claims().into_iter();
+            open.any(|open| claim.id == open.id && claim.claim.starts_with(&open.claim))
         }));
     }
 

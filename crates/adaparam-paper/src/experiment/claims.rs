@@ -6,6 +6,7 @@ use super::Experiment;
 use super::judge::{Judge, Published, perplexity};
 use super::robustness::{PaperShares, RobustnessNumbers};
 use super::study::Study;
+use crate::claim::ClaimId;
 use crate::result::{Claim, Scale};
 
 const AWD_LSTM_PTB: Published = Published {
@@ -62,24 +63,18 @@ impl Judge<'_> {
     fn ptb(&self) -> Vec<Claim> {
         vec![
             self.lower(
-                "“Any form of adaptation is beneficial” (section 4.3, Table 2)",
+                ClaimId::PtbAnyAdaptation,
                 0.0,
                 &[("recurrent", "lstm"), ("static", "lstm")],
             ),
-            self.fastest_and_best(
-                "“A recurrent adaptation model enjoys both fastest convergence rate and best final performance” \
-                 (section 4.3)",
-                "recurrent",
-                &["static", "lstm"],
-            ),
+            self.fastest_and_best(ClaimId::PtbFastestAndBest, "recurrent", &["static", "lstm"]),
             self.lower(
-                "“The recurrent model […] generalizes marginally better” than the static one (section 3)",
+                ClaimId::PtbRecurrentGeneralizesBetter,
                 0.0,
                 &[("recurrent", "static")],
             ),
             self.only_full(
-                "Adaptation can “outperform the baseline using 30–50 % fewer parameters” (section 1): the adaptive \
-                 LSTM of 14M against the LSTM of 20M",
+                ClaimId::PtbFewerParameters,
                 &["recurrent-14m", "lstm"],
                 |judge| {
                     let (small, lstm) = (judge.valid("recurrent-14m")?, judge.valid("lstm")?);
@@ -88,38 +83,25 @@ impl Judge<'_> {
                 },
             ),
             self.improves(
-                "“The aLSTM improves upon previously published results using roughly 30 % fewer parameters, […] and \
-                 fewer layers while converging in fewer iterations” (section 4.3), with 17M parameters",
+                ClaimId::PtbImprovesOnPublished,
                 "recurrent",
                 &AWD_LSTM_PTB,
                 AWD_LSTM_PTB.epochs,
             ),
-            self.only_full(
-                "The TG-SC LSTM is “a challenging baseline that the aLSTM improves upon by a considerable margin” \
-                 (section 4.3): at least 1 % below its test perplexity of 58.3",
-                &["recurrent"],
-                |judge| {
-                    let test = judge.test("recurrent")?;
-                    let met = test <= (1.0 - SIGNIFICANT) * TG_SC_LSTM_PTB;
-                    Some((met, format!("test perplexity {test:.1}")))
-                },
-            ),
-            self.only_full(
-                "“The aLSTM outperforms the AWD-LSTM after 144 epochs” (section 4.3): validation perplexity below 60.0",
-                &["recurrent"],
-                |judge| judge.below_by("recurrent", AWD_LSTM_PTB.valid, 144),
-            ),
-            self.only_full(
-                "The aLSTM “converges to optimal performance in 180 epochs” (section 4.3)",
-                &["recurrent"],
-                |judge| {
-                    let epoch = judge.best_epoch("recurrent")?;
-                    Some((epoch <= 180, format!("best epoch {epoch}")))
-                },
-            ),
+            self.only_full(ClaimId::PtbImprovesOnTgScLstm, &["recurrent"], |judge| {
+                let test = judge.test("recurrent")?;
+                let met = test <= (1.0 - SIGNIFICANT) * TG_SC_LSTM_PTB;
+                Some((met, format!("test perplexity {test:.1}")))
+            }),
+            self.only_full(ClaimId::PtbAheadAfter144Epochs, &["recurrent"], |judge| {
+                judge.below_by("recurrent", AWD_LSTM_PTB.valid, 144)
+            }),
+            self.only_full(ClaimId::PtbConvergesIn180Epochs, &["recurrent"], |judge| {
+                let epoch = judge.best_epoch("recurrent")?;
+                Some((epoch <= 180, format!("best epoch {epoch}")))
+            }),
             self.improves(
-                "It advances the state of the art on the Penn Treebank “using ~20–30 % fewer parameters and \
-                 converging in less than half as many iterations” (abstract, sections 1 and 5)",
+                ClaimId::PtbStateOfTheArt,
                 "recurrent",
                 &AWD_LSTM_PTB,
                 AWD_LSTM_PTB.epochs / 2,
@@ -130,14 +112,12 @@ impl Judge<'_> {
     fn wikitext_2(&self) -> Vec<Claim> {
         vec![
             self.lower(
-                "Adaptation increases “statistical efficiency significantly” (abstract): on WikiText-2, against an \
-                 LSTM of the same size, which the paper's table lacks; met from 1 %",
+                ClaimId::Wikitext2StatisticalEfficiency,
                 SIGNIFICANT,
                 &[("recurrent", "lstm")],
             ),
             self.only_full(
-                "“Without tuning for WT2, both outperform previously published results in 150 epochs” (section 4.4): \
-                 validation perplexity below 68.6",
+                ClaimId::Wikitext2AheadIn150Epochs,
                 &["recurrent", "recurrent-32m"],
                 |judge| {
                     let published = AWD_LSTM_WIKITEXT_2.valid;
@@ -147,8 +127,7 @@ impl Judge<'_> {
                 },
             ),
             self.only_full(
-                "Both “converge to new state of the art performance in 190 epochs” (section 4.4): test perplexity \
-                 below 65.8",
+                ClaimId::Wikitext2ConvergesIn190Epochs,
                 &["recurrent", "recurrent-32m"],
                 |judge| {
                     let (small, large) = (judge.test("recurrent")?, judge.test("recurrent-32m")?);
@@ -157,8 +136,7 @@ impl Judge<'_> {
                 },
             ),
             self.improves(
-                "It advances the state of the art on WikiText-2 “using ~20–30 % fewer parameters and converging in \
-                 less than half as many iterations” (abstract, sections 1 and 5), with 27M parameters",
+                ClaimId::Wikitext2StateOfTheArt,
                 "recurrent",
                 &AWD_LSTM_WIKITEXT_2,
                 AWD_LSTM_WIKITEXT_2.epochs / 2,
@@ -177,24 +155,22 @@ impl Judge<'_> {
         ];
         vec![
             self.lower(
-                "“Any form of adaptation yields a significant performance gain” (section 4.5; met from 1 %)",
+                ClaimId::AblationAnyAdaptation,
                 SIGNIFICANT,
                 &adaptive.map(|row| (row, "lstm")),
             ),
             self.lower(
-                "“Going from a feed-forward adaptation model to a recurrent adaptation model yields a significant \
-                 improvement irrespective of policy” (section 4.5; met from 1 %)",
+                ClaimId::AblationRecurrentPolicy,
                 SIGNIFICANT,
                 &[("lstm-output", "static-output"), ("lstm-io", "static-io")],
             ),
             self.lower(
-                "“Our hybrid RHN-LSTM provides a further boost” (section 4.5)",
+                ClaimId::AblationHybridBoost,
                 0.0,
                 &[("hybrid-output", "lstm-output"), ("hybrid-io", "lstm-io")],
             ),
             self.lower(
-                "“Moving from a partial adaptation policy to IO-adaptation leads to significant performance \
-                 improvement under any adaptation model” (section 4.5; met from 1 %)",
+                ClaimId::AblationIoAdaptation,
                 SIGNIFICANT,
                 &[
                     ("static-io", "static-output"),
@@ -210,54 +186,46 @@ impl Judge<'_> {
         let on_wikitext_2 = self.study.is_on_wikitext_2();
         let numbers = RobustnessNumbers::of(collected);
         let is_whole = collected.missing().next().is_none();
-        let judged = |sentence: &str, judge: &dyn Fn(&RobustnessNumbers) -> (bool, String)| {
+        let judged = |id: ClaimId, judge: &dyn Fn(&RobustnessNumbers) -> (bool, String)| {
             let Some(numbers) = &numbers else {
-                return self.open(sentence, "no run of both models has ended");
+                return self.open(id, "no run of both models has ended");
             };
             let (met, evidence) = judge(numbers);
             let draws = format!("{} LSTMs, {} aLSTMs", numbers.lstm_runs, numbers.alstm_runs);
             let evidence = format!("{evidence} ({draws})");
             if is_whole {
-                self.verdict(sentence, met, evidence)
+                self.verdict(id, met, evidence)
             } else {
-                self.open(sentence, &format!("{evidence}; draws are missing"))
+                self.open(id, &format!("{evidence}; draws are missing"))
             }
         };
         let percent = |share: f64| format!("{:.0} %", 100.0 * share);
         let mut claims = vec![
-            judged(
-                "“The distribution of the aLSTM is tight” (section 4.6): from its 10th to its 90th percentile it is \
-                 narrower than the LSTM's",
-                &|numbers| {
-                    let width = |low: f64, high: f64| match high {
-                        high if high.is_finite() => high - low,
-                        _ => f64::INFINITY,
-                    };
-                    let alstm = width(numbers.alstm_10th, numbers.alstm_90th);
-                    let lstm = width(numbers.lstm_10th, numbers.lstm_90th);
-                    let evidence = format!(
-                        "perplexity {} to {} against {} to {}",
-                        perplexity(numbers.alstm_10th),
-                        perplexity(numbers.alstm_90th),
-                        perplexity(numbers.lstm_10th),
-                        perplexity(numbers.lstm_90th)
-                    );
-                    (alstm < lstm, evidence)
-                },
-            ),
-            judged(
-                "“No sampled model fails to converge” (aLSTM, section 4.6)",
-                &|numbers| {
-                    let share = numbers.alstm_failed;
-                    (share == 0.0, format!("{} fail", percent(share)))
-                },
-            ),
+            judged(ClaimId::RobustnessAlstmIsTight, &|numbers| {
+                let width = |low: f64, high: f64| match high {
+                    high if high.is_finite() => high - low,
+                    _ => f64::INFINITY,
+                };
+                let alstm = width(numbers.alstm_10th, numbers.alstm_90th);
+                let lstm = width(numbers.lstm_10th, numbers.lstm_90th);
+                let evidence = format!(
+                    "perplexity {} to {} against {} to {}",
+                    perplexity(numbers.alstm_10th),
+                    perplexity(numbers.alstm_90th),
+                    perplexity(numbers.lstm_10th),
+                    perplexity(numbers.lstm_90th)
+                );
+                (alstm < lstm, evidence)
+            }),
+            judged(ClaimId::RobustnessAlstmConverges, &|numbers| {
+                let share = numbers.alstm_failed;
+                (share == 0.0, format!("{} fail", percent(share)))
+            }),
             judged(
                 if on_wikitext_2 {
-                    "On WikiText-2 “half of the LSTM population failing to converge” (section 4.6; met within 10 points)"
+                    ClaimId::RobustnessWikitext2LstmFails
                 } else {
-                    "“Approximately 25 % of the population of LSTM configurations fail to converge” (section 4.6; met \
-                     within 10 points)"
+                    ClaimId::RobustnessPtbLstmFails
                 },
                 &|numbers| {
                     let share = numbers.lstm_failed;
@@ -270,11 +238,9 @@ impl Judge<'_> {
             ),
             judged(
                 if on_wikitext_2 {
-                    "On WikiText-2 “80 % of the LSTM population failing to outperform the worst-case aLSTM \
-                     configuration” (section 4.6; met within 10 points)"
+                    ClaimId::RobustnessWikitext2LstmBelowWorst
                 } else {
-                    "“Fully 45 % of the LSTM population fail to outperform the worst aLSTM configuration” (section \
-                     4.6; met within 10 points)"
+                    ClaimId::RobustnessPtbLstmBelowWorst
                 },
                 &|numbers| {
                     let share = numbers.lstm_worse_than_worst;
@@ -288,20 +254,16 @@ impl Judge<'_> {
         ];
         // The paper says nothing of percentiles on WikiText-2.
         if !on_wikitext_2 {
-            claims.push(judged(
-                "“The 90th percentile of the aLSTM distribution is on the same level as the 10th percentile of the \
-                 LSTM distribution” (section 4.6; met within 5 % or if it is lower)",
-                &|numbers| {
-                    let (alstm, lstm) = (numbers.alstm_90th, numbers.lstm_10th);
-                    let met = alstm <= (1.0 + LEVEL_TOLERANCE) * lstm;
-                    let evidence = format!(
-                        "perplexity {} against {}",
-                        perplexity(alstm),
-                        perplexity(lstm)
-                    );
-                    (met, evidence)
-                },
-            ));
+            claims.push(judged(ClaimId::RobustnessSameLevel, &|numbers| {
+                let (alstm, lstm) = (numbers.alstm_90th, numbers.lstm_10th);
+                let met = alstm <= (1.0 + LEVEL_TOLERANCE) * lstm;
+                let evidence = format!(
+                    "perplexity {} against {}",
+                    perplexity(alstm),
+                    perplexity(lstm)
+                );
+                (met, evidence)
+            }));
         }
         claims
     }
@@ -315,6 +277,7 @@ mod tests {
     use adaparam_lm::{Finished, TextSource};
 
     use super::*;
+    use crate::claim::{JudgedBy, assert_all_judged};
     use crate::experiment::PlanChoices;
 
     const UNIGRAM: f64 = 500.0;
@@ -394,6 +357,12 @@ mod tests {
         }
     }
 
+    fn on_wikitext_2(study: &mut Study) {
+        for run in &mut study.collected.manifest.runs {
+            run.config.data.set = TextSource::WikiText2;
+        }
+    }
+
     fn verdicts(study: &Study) -> Vec<Option<bool>> {
         let claims = study.summarise().claims;
         claims.iter().map(|claim| claim.met).collect()
@@ -440,6 +409,19 @@ mod tests {
             };
             assert!(open.iter().all(|claim| claim.met.is_none()));
             assert_eq!(sentences(open), sentences(run.summarise().claims));
+        }
+    }
+
+    #[test]
+    fn every_experiment_judges_its_sentences_and_no_other() {
+        for experiment in Experiment::ALL {
+            let mut run = study(experiment, Scale::Small, |_, _| Some(60.0));
+            let mut judged = run.summarise().claims;
+            if experiment == Experiment::Robustness {
+                on_wikitext_2(&mut run);
+                judged.extend(run.summarise().claims);
+            }
+            assert_all_judged(JudgedBy::LanguageModels(experiment), &judged);
         }
     }
 
@@ -626,9 +608,7 @@ mod tests {
             })
         });
         assert_eq!(verdicts(&robustness)[2..4], [Some(false); 2]);
-        for run in &mut robustness.collected.manifest.runs {
-            run.config.data.set = TextSource::WikiText2;
-        }
+        on_wikitext_2(&mut robustness);
         assert_eq!(verdicts(&robustness)[2..4], [Some(true); 2]);
     }
 }

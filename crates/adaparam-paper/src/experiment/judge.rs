@@ -4,6 +4,7 @@ use adaparam_lm::sweep::CollectedRun;
 
 use super::scale::PAPER_EPOCHS;
 use super::study::Study;
+use crate::claim::{ClaimId, Wording};
 use crate::result::{Claim, Scale, Spread};
 
 const NOT_ENDED: &str = "not all of these models have ended";
@@ -27,12 +28,12 @@ pub(super) struct Judge<'a> {
 
 impl Judge<'_> {
     /// Whether in each pair the first model's validation perplexity is lower than the second's by more than a share.
-    pub(super) fn lower(&self, sentence: &str, by: f64, pairs: &[(&str, &str)]) -> Claim {
+    pub(super) fn lower(&self, id: ClaimId, by: f64, pairs: &[(&str, &str)]) -> Claim {
         let mut all = true;
         let mut evidence = Vec::new();
         for (better, worse) in pairs {
             let (Some(one), Some(other)) = (self.valid(better), self.valid(worse)) else {
-                return self.open(sentence, NOT_ENDED);
+                return self.open(id, NOT_ENDED);
             };
             let gain = if other.is_finite() {
                 1.0 - one / other
@@ -58,17 +59,17 @@ impl Judge<'_> {
             evidence.join(", "),
             self.behind(rows)
         );
-        self.verdict(sentence, all, evidence)
+        self.verdict(id, all, evidence)
     }
 
     /// Whether a model ends lower than each other one, and is sooner where that one ends.
-    pub(super) fn fastest_and_best(&self, sentence: &str, row: &str, others: &[&str]) -> Claim {
+    pub(super) fn fastest_and_best(&self, id: ClaimId, row: &str, others: &[&str]) -> Claim {
         let lowest = |curve: &[f64]| curve.iter().copied().fold(f64::INFINITY, f64::min);
         let first_below = |curve: &[f64], level: f64| curve.iter().position(|&loss| loss <= level);
         let curve = self.median_curve(row);
         let curves: Vec<Vec<f64>> = others.iter().map(|row| self.median_curve(row)).collect();
         if curve.is_empty() || curves.iter().any(Vec::is_empty) {
-            return self.open(sentence, NOT_ENDED);
+            return self.open(id, NOT_ENDED);
         }
         // A curve may be finite up to the epoch in which a run diverged; what it came to is not.
         let ending = |row: &str| self.valid(row).unwrap_or(f64::INFINITY);
@@ -93,22 +94,16 @@ impl Judge<'_> {
         }
         let rows = others.iter().copied().chain([row]);
         let evidence = format!("{row}: {}; {}", evidence.join(", "), self.behind(rows));
-        self.verdict(sentence, all, evidence)
+        self.verdict(id, all, evidence)
     }
 
     /// Whether a model of the paper's size is better than a published one, smaller, not deeper, and ready by an epoch.
-    pub(super) fn improves(
-        &self,
-        sentence: &str,
-        row: &str,
-        published: &Published,
-        by: u64,
-    ) -> Claim {
-        let sentence = format!(
-            "{sentence}: against the {}'s test perplexity of {} with {}M parameters in {} layers after about {} epochs",
+    pub(super) fn improves(&self, id: ClaimId, row: &str, published: &Published, by: u64) -> Claim {
+        let theirs = format!(
+            "the {}'s test perplexity of {} with {}M parameters in {} layers after about {} epochs",
             published.name, published.test, published.size, published.layers, published.epochs
         );
-        self.only_full(&sentence, &[row], |judge| {
+        self.only_full(Wording::from(id).with("published", &theirs), &[row], |judge| {
             let run = judge
                 .ended(row)
                 .into_iter()
@@ -128,27 +123,27 @@ impl Judge<'_> {
     /// A sentence about numbers that only models of the paper's sizes can have, after the paper's epochs.
     pub(super) fn only_full(
         &self,
-        sentence: &str,
+        wording: impl Into<Wording>,
         rows: &[&str],
         judge: impl Fn(&Self) -> Option<(bool, String)>,
     ) -> Claim {
         if self.study.scale != Scale::Full {
-            return self.open(sentence, "about models of the paper's size");
+            return self.open(wording, "about models of the paper's size");
         }
         let runs = &self.study.collected.manifest.runs;
         let epochs = runs.iter().map(|run| run.config.train.epochs).min();
         if let Some(epochs) = epochs.filter(|&epochs| epochs < PAPER_EPOCHS) {
             let reason = format!("about {PAPER_EPOCHS} epochs, and these models have {epochs}");
-            return self.open(sentence, &reason);
+            return self.open(wording, &reason);
         }
         let behind = self.behind(rows.iter().copied());
         let diverged = |row: &&str| self.valid(row).is_some_and(f64::is_infinite);
         if let Some(row) = rows.iter().copied().find(|row| diverged(row)) {
-            return self.verdict(sentence, false, format!("{row} diverged; {behind}"));
+            return self.verdict(wording, false, format!("{row} diverged; {behind}"));
         }
         match judge(self) {
-            Some((met, evidence)) => self.verdict(sentence, met, format!("{evidence}; {behind}")),
-            None => self.open(sentence, NOT_ENDED),
+            Some((met, evidence)) => self.verdict(wording, met, format!("{evidence}; {behind}")),
+            None => self.open(wording, NOT_ENDED),
         }
     }
 
@@ -229,27 +224,25 @@ impl Judge<'_> {
         format!("runs {}{missing}", ids.join(", "))
     }
 
-    pub(super) fn verdict(&self, sentence: &str, met: bool, evidence: String) -> Claim {
-        let scale = self.study.scale;
-        Claim {
-            claim: sentence.to_owned(),
-            // Minutes on embedded text judge nothing.
-            met: (scale != Scale::Quick).then_some(met),
-            evidence: format!("{} at scale {}: {evidence}.", self.name(), scale.name()),
-        }
+    pub(super) fn verdict(
+        &self,
+        wording: impl Into<Wording>,
+        met: bool,
+        evidence: String,
+    ) -> Claim {
+        // Minutes on embedded text judge nothing.
+        let met = (self.study.scale != Scale::Quick).then_some(met);
+        wording.into().judged(met, self.at_this_scale(&evidence))
     }
 
-    pub(super) fn open(&self, sentence: &str, reason: &str) -> Claim {
-        let scale = self.study.scale.name();
-        Claim {
-            claim: sentence.to_owned(),
-            met: None,
-            evidence: format!("{} at scale {scale}: {reason}.", self.name()),
-        }
+    pub(super) fn open(&self, wording: impl Into<Wording>, reason: &str) -> Claim {
+        wording.into().judged(None, self.at_this_scale(reason))
     }
 
-    fn name(&self) -> &'static str {
-        self.study.experiment.name()
+    fn at_this_scale(&self, evidence: &str) -> String {
+        let study = self.study;
+        let (name, scale) = (study.experiment.name(), study.scale.name());
+        format!("{name} at scale {scale}: {evidence}.")
     }
 }
 

@@ -34,7 +34,16 @@ impl Experiment {
     ///
     /// `data_folder` is read only where the size of the vocabulary is not known beforehand.
     pub fn plan(self, choices: &PlanChoices, data_folder: &Path) -> Result<Manifest, PaperError> {
-        let rows = self.configurations(choices, data_folder)?;
+        self.plan_of(self.rows(choices.scale), choices, data_folder)
+    }
+
+    fn plan_of(
+        self,
+        rows: Vec<ModelRow>,
+        choices: &PlanChoices,
+        data_folder: &Path,
+    ) -> Result<Manifest, PaperError> {
+        let rows = self.configurations(rows, choices, data_folder)?;
         let draws = choices.draws.or(self.default_draws(choices.scale));
         if draws.is_some() != (self == Self::Robustness) {
             let rule = "only the robustness study draws settings";
@@ -62,10 +71,11 @@ impl Experiment {
     /// The configuration of each row, before seeds and draws.
     fn configurations(
         self,
+        rows: Vec<ModelRow>,
         choices: &PlanChoices,
         data_folder: &Path,
     ) -> Result<Vec<(ModelRow, LanguageModelConfig)>, PaperError> {
-        let rows = self.rows(choices.scale).into_iter();
+        let rows = rows.into_iter();
         let is_full = choices.scale == Scale::Full;
         if is_full {
             return rows
@@ -80,15 +90,9 @@ impl Experiment {
         let vocabulary = vocabulary_size(&reference, data_folder)?;
         let parameters = reference.model.parameter_count(vocabulary);
         rows.map(|row| {
-            let config = LanguageModelConfig {
-                data: reference.data.clone(),
-                model: with_parameters(
-                    &row.variant.applied(&reference.model),
-                    vocabulary,
-                    parameters,
-                ),
-                train: training_of(row.variant, choices.scale, &reference.train),
-            };
+            let mut config = with_cell_of(&row, reference.clone());
+            config.model = with_parameters(&config.model, vocabulary, parameters);
+            config.train = training_of(&row, choices.scale, &config.train);
             // What a person says about training holds for every row.
             Ok((row, with_changes(config, &choices.changes, "train.")?))
         })
@@ -96,7 +100,8 @@ impl Experiment {
     }
 
     fn full_size(self, row: &ModelRow) -> LanguageModelConfig {
-        let mut config = preset(row.preset).expect("rows name presets").config;
+        let preset = preset(row.preset).expect("rows name presets");
+        let mut config = with_cell_of(row, preset.config);
         config.data.set = self.text(Scale::Full);
         if self == Self::Robustness {
             config.train.epochs = 10;
@@ -104,6 +109,15 @@ impl Experiment {
         }
         config
     }
+}
+
+/// The same configuration with a row's cell, and dropout only at sites that this has.
+fn with_cell_of(row: &ModelRow, mut config: LanguageModelConfig) -> LanguageModelConfig {
+    config.model.cell = (row.cell)(&config.model.cell);
+    let sites = config.model.site_kinds();
+    let dropout = &mut config.train.dropout;
+    dropout.sites.retain(|kind, _| sites.contains(kind));
+    config
 }
 
 fn with_changes(
@@ -126,7 +140,14 @@ fn vocabulary_size(config: &LanguageModelConfig, data_folder: &Path) -> Result<u
 
 #[cfg(test)]
 mod tests {
+    use adaparam::recurrent::{LstmSettings, Recurrent, RecurrentKind, StackSizes};
+    use adaparam::settings::Kind;
+    use adaparam_data::checksum::Checksum;
+    use adaparam_lm::CellChoice;
+    use burn::tensor::Device;
+
     use super::*;
+    use crate::experiment::row::row;
 
     fn choices(scale: Scale) -> PlanChoices {
         PlanChoices {
@@ -229,5 +250,72 @@ mod tests {
         choices.changes = vec![("train.epohcs".to_owned(), "1".to_owned())];
         let error = Experiment::Ptb.plan(&choices, Path::new("")).unwrap_err();
         assert!(error.to_string().contains("train.epochs"), "{error}");
+    }
+
+    /// Frozen: runs that were planned before are gone on with only if they are planned alike today. Whoever changes a
+    /// row or a scale on purpose writes the new sum here.
+    #[test]
+    fn every_plan_is_the_one_that_was_planned_before() {
+        let mut found = Vec::new();
+        for experiment in Experiment::ALL {
+            for scale in Scale::ALL {
+                let text = serde_json::to_string(&planned(experiment, &choices(scale))).unwrap();
+                let sum = Checksum::of(text).to_string();
+                found.push(format!(
+                    "{} {} {}",
+                    experiment.name(),
+                    scale.name(),
+                    &sum[..16]
+                ));
+            }
+        }
+        assert_eq!(found, ["TODO"]);
+    }
+
+    adaparam::settings! {
+        /// The keys of a cell that no table of the paper has.
+        pub struct OtherSettings {
+            /// whether the layers have a bias
+            pub bias: bool = false;
+        }
+    }
+
+    impl Kind for OtherSettings {
+        const KIND: &'static str = "other-than-the-papers";
+        const ABOUT: &'static str = "an LSTM by another name";
+    }
+
+    impl RecurrentKind for OtherSettings {
+        fn init(&self, sizes: StackSizes, device: &Device) -> Box<dyn Recurrent> {
+            LstmSettings { bias: self.bias }.init(sizes, device)
+        }
+    }
+
+    #[test]
+    fn a_row_of_another_cell_is_planned_like_the_others() {
+        adaparam_lm::register::<OtherSettings>();
+        let other = row("other", "Other", "ptb-17m", |_| {
+            CellChoice::of(&OtherSettings::default())
+        });
+        for scale in Scale::ALL {
+            let rows = [Experiment::Ptb.rows(scale), vec![other]].concat();
+            let choices = choices(scale);
+            let manifest = Experiment::Ptb
+                .plan_of(rows, &choices, Path::new(""))
+                .unwrap();
+            let run = |row: &str| {
+                let mut runs = manifest.runs.iter();
+                runs.find(|run| run.row == row).unwrap()
+            };
+            let (own, other) = (run("recurrent"), run("other"));
+            assert!(other.config.model.cell.get::<OtherSettings>().is_some());
+            let sites: Vec<&String> = other.config.train.dropout.sites.keys().collect();
+            assert_eq!(sites, ["hidden"], "{scale:?}");
+            assert_eq!(other.config.data, own.config.data);
+            if scale != Scale::Full {
+                let ratio = parameters(other) / parameters(own);
+                assert!((ratio - 1.0).abs() < 0.01, "{scale:?}: {ratio}");
+            }
+        }
     }
 }

@@ -1,13 +1,17 @@
-use adaparam::recurrent::{
-    AdaptiveLstmSettings, LstmAdaptation, LstmSettings, PolicyModel, Summary,
-};
-use adaparam_lm::{CellChoice, ModelSpec};
+//! The models of the paper's tables, an entry for each.
+
+use adaparam::recurrent::LstmAdaptation::{self, Io, Output};
+use adaparam::recurrent::PolicyModel::{self, Recurrent, Static};
+use adaparam::recurrent::{AdaptiveLstmSettings, LstmSettings, Summary};
+use adaparam_lm::CellChoice;
 
 use super::Experiment;
 use crate::result::Scale;
 
 /// A row of one of the paper's tables.
-#[derive(Debug, Clone, Copy, PartialEq)]
+///
+/// Everything that is particular to a model: plans, tables and figures know rows only.
+#[derive(Debug, Clone, Copy)]
 pub struct ModelRow {
     /// Its name in the names of runs.
     pub key: &'static str,
@@ -17,7 +21,14 @@ pub struct ModelRow {
     pub preset: &'static str,
     /// What the paper reports.
     pub paper: Option<PaperScore>,
-    pub(super) variant: Variant,
+    /// Its cell, given that of its preset or, at a smaller scale, of the paper's own model there.
+    pub(super) cell: fn(&CellChoice) -> CellChoice,
+    /// The norm at which its gradients are clipped, where they are.
+    pub(super) clip: Option<f64>,
+    /// The share of the dropout rates of the paper's own model that it is trained with, where these are strong.
+    pub(super) dropout: f64,
+    /// Whether it repeats another row with more or fewer parameters, which only full scale can.
+    other_size: bool,
 }
 
 /// What the paper reports for a model.
@@ -44,56 +55,22 @@ pub(crate) struct PublishedRow {
     pub(crate) test: f64,
 }
 
-/// What tells the models of a table apart.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Variant {
-    Lstm,
-    Adaptive(PolicyModel, Summary, LstmAdaptation),
-}
-
-const HYBRID: Variant =
-    Variant::Adaptive(PolicyModel::Recurrent, Summary::Hybrid, LstmAdaptation::Io);
-const STATIC: Variant = Variant::Adaptive(PolicyModel::Static, Summary::Own, LstmAdaptation::Io);
-
-impl Variant {
-    /// A model of this kind, otherwise as `model`.
-    pub(super) fn applied(self, model: &ModelSpec) -> ModelSpec {
-        match self {
-            Self::Lstm => ModelSpec {
-                cell: CellChoice::of(&LstmSettings::default()),
-                ..model.clone()
-            },
-            Self::Adaptive(policy, summary, adaptation) => ModelSpec {
-                cell: CellChoice::of(&AdaptiveLstmSettings {
-                    policy,
-                    summary,
-                    adaptation,
-                    ..model.cell.get().unwrap_or_default()
-                }),
-                ..model.clone()
-            },
-        }
-    }
-
-    /// Whether the paper lowers the dropout rates of this model slightly.
-    pub(super) fn is_gentle(self) -> bool {
-        let gentle = (PolicyModel::Static, LstmAdaptation::Output);
-        matches!(self, Self::Adaptive(policy, _, adaptation) if (policy, adaptation) == gentle)
-    }
-}
-
-const fn row(
+/// A row whose models are trained as the paper's own.
+pub(super) const fn row(
     key: &'static str,
     label: &'static str,
     preset: &'static str,
-    variant: Variant,
+    cell: fn(&CellChoice) -> CellChoice,
 ) -> ModelRow {
     ModelRow {
         key,
         label,
         preset,
         paper: None,
-        variant,
+        cell,
+        clip: None,
+        dropout: 1.0,
+        other_size: false,
     }
 }
 
@@ -105,10 +82,64 @@ impl ModelRow {
             ..self
         }
     }
+
+    /// The same row with gradients clipped at this norm.
+    const fn clipped(self, norm: f64) -> Self {
+        Self {
+            clip: Some(norm),
+            ..self
+        }
+    }
+
+    /// The same row with this share of strong dropout rates.
+    const fn dropping(self, share: f64) -> Self {
+        Self {
+            dropout: share,
+            ..self
+        }
+    }
+
+    /// The same row as a repetition of another in another size.
+    const fn in_another_size(self) -> Self {
+        Self {
+            other_size: true,
+            ..self
+        }
+    }
 }
 
-/// Rows that repeat another with more or fewer parameters.
-const OTHER_SIZES: [&str; 3] = ["recurrent-14m", "recurrent-24m", "recurrent-32m"];
+/// The paper's baseline, which converges only with clipped gradients and dropout reduced by a quarter.
+const LSTM: ModelRow = row("lstm", "LSTM", "ptb-lstm-20m", |_| {
+    CellChoice::of(&LstmSettings::default())
+})
+.clipped(5.0)
+.dropping(0.75);
+
+/// An adaptive LSTM, otherwise as the cell that it is made from.
+fn adaptive(
+    cell: &CellChoice,
+    policy: PolicyModel,
+    summary: Summary,
+    adaptation: LstmAdaptation,
+) -> CellChoice {
+    CellChoice::of(&AdaptiveLstmSettings {
+        policy,
+        summary,
+        adaptation,
+        ..cell.get().unwrap_or_default()
+    })
+}
+
+/// A row of the paper's own model.
+const fn hybrid(key: &'static str, label: &'static str, preset: &'static str) -> ModelRow {
+    row(key, label, preset, |cell| {
+        adaptive(cell, Recurrent, Summary::Hybrid, Io)
+    })
+}
+
+const STATIC: ModelRow = row("static", "aLSTM, static policy", "ptb-static-17m", |cell| {
+    adaptive(cell, Static, Summary::Own, Io)
+});
 
 impl Experiment {
     /// The models that are compared. Where the paper has one model in several sizes, only full scale has them all.
@@ -117,12 +148,9 @@ impl Experiment {
             Self::Ptb => table_2(),
             Self::WikiText2 => table_3(),
             Self::Ablation => table_4(),
-            Self::Robustness => vec![
-                row("lstm", "LSTM", "ptb-lstm-20m", Variant::Lstm),
-                row("alstm", "aLSTM", "ptb-17m", HYBRID),
-            ],
+            Self::Robustness => vec![LSTM, hybrid("alstm", "aLSTM", "ptb-17m")],
         };
-        rows.retain(|row| scale == Scale::Full || !OTHER_SIZES.contains(&row.key));
+        rows.retain(|row| scale == Scale::Full || !row.other_size);
         rows
     }
 }
@@ -182,83 +210,74 @@ impl Experiment {
 }
 
 fn table_2() -> Vec<ModelRow> {
-    let recurrent = |key, label, preset| row(key, label, preset, HYBRID);
     vec![
-        row("lstm", "LSTM", "ptb-lstm-20m", Variant::Lstm).reporting("20M", 71.7, 68.9),
-        row("static", "aLSTM, static policy", "ptb-static-17m", STATIC)
-            .reporting("17M", 60.2, 58.0),
-        recurrent("recurrent-14m", "aLSTM, recurrent policy, 14M", "ptb-14m")
-            .reporting("14M", 59.6, 57.2),
-        recurrent("recurrent", "aLSTM, recurrent policy", "ptb-17m").reporting("17M", 58.7, 56.5),
-        recurrent("recurrent-24m", "aLSTM, recurrent policy, 24M", "ptb-24m")
-            .reporting("24M", 57.6, 55.3),
+        LSTM.reporting("20M", 71.7, 68.9),
+        STATIC.reporting("17M", 60.2, 58.0),
+        hybrid("recurrent-14m", "aLSTM, recurrent policy, 14M", "ptb-14m")
+            .reporting("14M", 59.6, 57.2)
+            .in_another_size(),
+        hybrid("recurrent", "aLSTM, recurrent policy", "ptb-17m").reporting("17M", 58.7, 56.5),
+        hybrid("recurrent-24m", "aLSTM, recurrent policy, 24M", "ptb-24m")
+            .reporting("24M", 57.6, 55.3)
+            .in_another_size(),
     ]
 }
 
 /// With an LSTM and a static policy of our own, which the paper's table lacks.
 fn table_3() -> Vec<ModelRow> {
-    let recurrent = |key, label, preset| row(key, label, preset, HYBRID);
     vec![
-        row("lstm", "LSTM", "ptb-lstm-20m", Variant::Lstm),
-        row("static", "aLSTM, static policy", "ptb-static-17m", STATIC),
-        recurrent("recurrent", "aLSTM, recurrent policy", "wikitext-2-27m")
+        LSTM,
+        STATIC,
+        hybrid("recurrent", "aLSTM, recurrent policy", "wikitext-2-27m")
             .reporting("27M", 68.1, 65.5),
-        recurrent(
+        hybrid(
             "recurrent-32m",
             "aLSTM, recurrent policy, 32M",
             "wikitext-2-32m",
         )
-        .reporting("32M", 67.5, 64.5),
+        .reporting("32M", 67.5, 64.5)
+        .in_another_size(),
     ]
 }
 
 fn table_4() -> Vec<ModelRow> {
-    use LstmAdaptation::{Io, Output};
-    use PolicyModel::{Recurrent, Static};
-    let adaptive = |policy, summary, adaptation| Variant::Adaptive(policy, summary, adaptation);
     vec![
-        row("lstm", "LSTM", "ptb-lstm-20m", Variant::Lstm).reporting("17M", 71.7, 68.9),
+        LSTM.reporting("17M", 71.7, 68.9),
+        // The paper: it "needed slightly lower dropout rates".
         row(
             "static-output",
             "aLSTM, feed-forward, output",
             "ablation-static-output",
-            adaptive(Static, Summary::Own, Output),
+            |cell| adaptive(cell, Static, Summary::Own, Output),
         )
+        .dropping(0.9)
         .reporting("17M", 66.0, 63.1),
         row(
             "lstm-output",
             "aLSTM, LSTM, output (HyperNetwork)",
             "ablation-lstm-output",
-            adaptive(Recurrent, Summary::Own, Output),
+            |cell| adaptive(cell, Recurrent, Summary::Own, Output),
         )
         .reporting("17M", 59.9, 58.2),
         row(
             "hybrid-output",
             "aLSTM, LSTM-RHN, output",
             "ablation-hybrid-output",
-            adaptive(Recurrent, Summary::Hybrid, Output),
+            |cell| adaptive(cell, Recurrent, Summary::Hybrid, Output),
         )
         .reporting("17M", 59.7, 57.3),
         row(
             "static-io",
             "aLSTM, feed-forward, IO",
             "ablation-static-io",
-            adaptive(Static, Summary::Own, Io),
+            |cell| adaptive(cell, Static, Summary::Own, Io),
         )
         .reporting("17M", 61.6, 59.1),
-        row(
-            "lstm-io",
-            "aLSTM, LSTM, IO",
-            "ablation-lstm-io",
-            adaptive(Recurrent, Summary::Own, Io),
-        )
+        row("lstm-io", "aLSTM, LSTM, IO", "ablation-lstm-io", |cell| {
+            adaptive(cell, Recurrent, Summary::Own, Io)
+        })
         .reporting("17M", 59.0, 56.9),
-        row(
-            "hybrid-io",
-            "aLSTM, LSTM-RHN, IO",
-            "ablation-hybrid-io",
-            adaptive(Recurrent, Summary::Hybrid, Io),
-        )
-        .reporting("17M", 58.5, 56.5),
+        hybrid("hybrid-io", "aLSTM, LSTM-RHN, IO", "ablation-hybrid-io")
+            .reporting("17M", 58.5, 56.5),
     ]
 }

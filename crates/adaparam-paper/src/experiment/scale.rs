@@ -6,7 +6,7 @@ use adaparam_lm::{
 };
 
 use super::Experiment;
-use super::row::Variant;
+use super::row::ModelRow;
 use crate::result::Scale;
 
 /// The epochs that the paper trains language models for.
@@ -110,28 +110,13 @@ fn training(scale: Scale) -> TrainSpec {
 }
 
 /// The training of one row, given that of the paper's own model.
-///
-/// The baseline has its gradients clipped. Where dropout is strong, it is reduced by a quarter for the baseline, as the
-/// paper does, and by a tenth for the row that needed "slightly lower dropout rates".
-pub(super) fn training_of(variant: Variant, scale: Scale, reference: &TrainSpec) -> TrainSpec {
+pub(super) fn training_of(row: &ModelRow, scale: Scale, reference: &TrainSpec) -> TrainSpec {
     let is_strong = matches!(scale, Scale::Full | Scale::Medium);
-    let factor = match variant {
-        Variant::Lstm if is_strong => 0.75,
-        Variant::Adaptive(..) if is_strong && variant.is_gentle() => 0.9,
-        _ => 1.0,
-    };
+    let factor = if is_strong { row.dropout } else { 1.0 };
     let rate = |rate: f64| (rate * factor * 1e4).round() / 1e4;
-    let mut dropout = reference.dropout.map(rate);
-    if variant == Variant::Lstm {
-        dropout.sites.remove("latent");
-    }
     TrainSpec {
-        clip: if variant == Variant::Lstm {
-            5.0
-        } else {
-            reference.clip
-        },
-        dropout,
+        clip: row.clip.unwrap_or(reference.clip),
+        dropout: reference.dropout.map(rate),
         ..reference.clone()
     }
 }

@@ -5,6 +5,7 @@ use adaparam_report::number::{self, duration};
 use adaparam_report::{Block, Cell, Column, Plate, Row, Section, Table, Tone};
 
 use super::runs::with_runs;
+use super::stroke::{Stroke, strokes};
 use super::{Drawing, Page, claims, count_cell, spread_cell};
 use crate::experiment::{Experiment, PAPER_EPOCHS, Study};
 use crate::result::{ExperimentResult, Row as ResultRow, Scale, Spread};
@@ -213,7 +214,8 @@ fn failed(row: &ResultRow) -> usize {
 fn validation_curves(study: &Study) -> Lines {
     let collected = &study.collected;
     let rows = study.experiment.rows(study.scale);
-    let series = rows.iter().filter_map(|row| {
+    let strokes = strokes(&rows, papers_stroke);
+    let series = rows.iter().zip(strokes).filter_map(|(row, stroke)| {
         // Runs that are still under way are drawn only where there is nothing else: they would bend a median.
         let runs: Vec<&CollectedRun> = collected.runs_of(row.key).collect();
         let any_has_ended = runs.iter().any(|run| run.progress.state.is_ended());
@@ -229,18 +231,17 @@ fn validation_curves(study: &Study) -> Lines {
             })
             .collect();
         let spreads = spreads(&curves);
-        let (colour, dashed) = stroke(row.key);
         let points = spreads
             .iter()
             .map(|(epoch, spread)| (*epoch, spread.median));
-        let mut line = Line::new(row.label, colour, points.collect());
+        let mut line = Line::new(row.label, stroke.colour, points.collect());
         if curves.iter().filter(|curve| !curve.is_empty()).count() > 1 {
             let band = spreads
                 .iter()
                 .map(|(epoch, spread)| (*epoch, spread.low, spread.high));
             line = line.with_band(band.collect());
         }
-        let line = if dashed { line.dashed() } else { line };
+        let line = if stroke.dashed { line.dashed() } else { line };
         (!spreads.is_empty()).then_some(line)
     });
     // Smaller models are not meant to come near the paper's numbers.
@@ -285,15 +286,37 @@ fn spreads(curves: &[Vec<f64>]) -> Vec<(f64, Spread)> {
 }
 
 /// In an ablation, a colour for each adaptation model, dashed where only outputs adapt.
-fn stroke(key: &str) -> (Colour, bool) {
-    match key {
-        "lstm" => (Colour::BASELINE, false),
-        "recurrent-14m" => (Colour::Grey, false),
-        "static" | "hybrid-output" => (Colour::ADAPTIVE, true),
-        "static-output" => (Colour::Purple, true),
-        "static-io" | "recurrent-24m" | "recurrent-32m" => (Colour::Purple, false),
-        "lstm-output" => (Colour::Orange, true),
-        "lstm-io" => (Colour::Orange, false),
-        _ => (Colour::ADAPTIVE, false),
+fn papers_stroke(key: &str) -> Option<Stroke> {
+    Some(match key {
+        "lstm" => Stroke::solid(Colour::BASELINE),
+        "recurrent" | "hybrid-io" => Stroke::solid(Colour::ADAPTIVE),
+        "recurrent-14m" => Stroke::solid(Colour::Grey),
+        "static" | "hybrid-output" => Stroke::dashed(Colour::ADAPTIVE),
+        "static-output" => Stroke::dashed(Colour::Purple),
+        "static-io" | "recurrent-24m" | "recurrent-32m" => Stroke::solid(Colour::Purple),
+        "lstm-output" => Stroke::dashed(Colour::Orange),
+        "lstm-io" => Stroke::solid(Colour::Orange),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_has_a_stroke_of_its_own() {
+        for experiment in Experiment::ALL {
+            let mut rows = experiment.rows(Scale::Full);
+            for key in ["one-more", "and-another"] {
+                let mut row = rows[0];
+                row.key = key;
+                rows.push(row);
+            }
+            let strokes = strokes(&rows, papers_stroke);
+            for (at, stroke) in strokes.iter().enumerate() {
+                assert!(!strokes[..at].contains(stroke), "{}", rows[at].key);
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ mod image;
 mod language_model;
 mod robustness;
 mod runs;
+mod stroke;
 mod tail;
 mod whole;
 

@@ -6,6 +6,7 @@ use adaparam_report::{Block, Cell, Column, Plate, Row, Section, Table};
 
 use super::language_model::protocol;
 use super::runs::with_runs;
+use super::stroke::{Stroke, strokes};
 use super::{Drawing, Page, claims};
 use crate::experiment::{PaperShares, RobustnessNumbers, Study};
 use crate::result::ExperimentResult;
@@ -15,14 +16,16 @@ const FILE: &str = "figures/robustness.svg";
 /// Section 4.6 and Figure 4 of the paper.
 pub(crate) fn robustness(study: &Study, result: &ExperimentResult) -> Page {
     let collected = &study.collected;
-    let populations = [
-        ("LSTM", Colour::Red, collected.valid_perplexities("lstm")),
-        (
-            "aLSTM",
-            Colour::ADAPTIVE,
-            collected.valid_perplexities("alstm"),
-        ),
-    ];
+    let rows = study.experiment.rows(study.scale);
+    let strokes = strokes(&rows, papers_stroke);
+    let populations: Vec<(&str, Colour, Vec<f64>)> = rows
+        .iter()
+        .zip(strokes)
+        .map(|(row, stroke)| {
+            let scores = collected.valid_perplexities(row.key);
+            (row.label, stroke.colour, scores)
+        })
+        .collect();
     let strips = Strips {
         title: "Random dropout rates".into(),
         description: "The best validation perplexity of every run, one strip a model.".into(),
@@ -80,6 +83,14 @@ pub(crate) fn robustness(study: &Study, result: &ExperimentResult) -> Page {
         }],
         claims: claims(&result.claims),
     }
+}
+
+fn papers_stroke(key: &str) -> Option<Stroke> {
+    Some(match key {
+        "lstm" => Stroke::solid(Colour::Red),
+        "alstm" => Stroke::solid(Colour::ADAPTIVE),
+        _ => return None,
+    })
 }
 
 fn table(study: &Study, numbers: &RobustnessNumbers) -> Table {
