@@ -13,7 +13,7 @@ const WEIGHTS: &str = include_str!("weights.txt");
 
 /// What was trained, and whether it takes a minute or more.
 fn arguments(case: &str) -> (Vec<&'static str>, bool) {
-    let short = "data.train_words=20000";
+    let short = "data.train_words=3000";
     match case {
         "quick" => (vec!["quick"], true),
         "quick-lstm" => (vec!["quick-lstm"], true),
@@ -21,6 +21,8 @@ fn arguments(case: &str) -> (Vec<&'static str>, bool) {
             vec!["ptb-17m", "data.set=moby-dick", "data.train_words=6000"],
             true,
         ),
+        "adaptive" => (vec!["quick", short], false),
+        "lstm" => (vec!["quick-lstm", short], false),
         "static" => (
             vec![
                 "quick",
@@ -33,11 +35,11 @@ fn arguments(case: &str) -> (Vec<&'static str>, bool) {
         ),
         "output" => (vec!["quick", short, "model.adaptation=output"], false),
         "released" => (vec!["quick", short, "model.layout=released"], false),
-        "lstm" => (vec!["quick-lstm", short], false),
+        // More than a million weights: threads share the columns of every step instead of the rows of the batch.
         "wide" => (
             vec![
                 "quick",
-                "data.train_words=2000",
+                "data.train_words=1000",
                 "model.hidden=640",
                 "model.embedding=320",
             ],
@@ -65,7 +67,12 @@ fn trained(case: &str, instructions: &str, threads: &str) -> String {
             threads,
         ])
         // Reading the texts afterwards changes no weight: in many columns it is quick.
-        .args(["--set", "train.valid_batch=50", "--set", "train.test_batch=50"])
+        .args([
+            "--set",
+            "train.valid_batch=50",
+            "--set",
+            "train.test_batch=50",
+        ])
         .args(["--instructions", instructions, "--out"])
         .arg(&run);
     for change in &arguments[1..] {
