@@ -64,10 +64,16 @@ impl ModelSpec {
         counts.fold(0, usize::saturating_add)
     }
 
-    /// The kinds of sites at which the cell can drop values.
+    /// The kinds of sites at which the cell can drop values; those of its kind, if its own settings break a rule.
     pub fn site_kinds(&self) -> Vec<String> {
         let small = StackSizes::new(1, 1, 1);
-        let layers = self.cell.settings().init(small, &Device::flex());
+        let settings = self.cell.settings();
+        let usual = settings
+            .check()
+            .err()
+            .map(|_| CellChoice::named(settings.kind()));
+        let cell = usual.as_ref().unwrap_or(&self.cell);
+        let layers = cell.settings().init(small, &Device::flex());
         let sites = layers.sites();
         sites.iter().map(|site| site.kind().to_owned()).collect()
     }

@@ -32,7 +32,7 @@ impl Colour {
     pub(super) const TRUTH: Self = Self::Black;
 
     /// Every colour, in the order in which unnamed series take them.
-    pub(super) const ALL: [Self; 7] = [
+    pub const ALL: [Self; 7] = [
         Self::Blue,
         Self::Green,
         Self::Orange,
