@@ -5,6 +5,37 @@
 //! nothing of layers' types: weights, masks, states and gradients come and go as lists of slices in the order of the slots.
 //!
 //! Whatever does not fit is a [`Mismatch`], found before anything is computed.
+//!
+//! ```
+//! use adaparam_kernels::stack::{Keep, Mismatch, Operands, Stack, Weights};
+//! use adaparam_kernels::{Engine, lstm};
+//!
+//! # fn main() -> Result<(), Mismatch> {
+//! let stack: Box<dyn Stack> = Box::new(lstm::Shape { input: 3, hidden: vec![4], bias: true });
+//! let (steps, batch) = (5, 2);
+//! let weights: Vec<Vec<f32>> = stack.parameters().iter().map(|slot| vec![0.1; slot.numbers()]).collect();
+//! let weights: Vec<&[f32]> = weights.iter().map(Vec::as_slice).collect();
+//! let x = vec![1.0; steps * batch * stack.d_input()];
+//! // The second row has three steps.
+//! let operands = Operands { weights: &weights, masks: &[], steps, batch, x: &x, lengths: Some(&[5, 3]) };
+//!
+//! let engine = Engine::new(2);
+//! let mut runner = stack.runner(Weights::Change);
+//! let mut state = stack.zero_state(batch);
+//! let mut output = vec![0.0; steps * batch * stack.d_output()];
+//! runner.pack(&engine, &weights)?;
+//! runner.forward(&engine, &operands, Keep::Tape, &mut state, &mut output)?;
+//!
+//! let d_output = vec![1.0; output.len()];
+//! let mut d_state = stack.zero_state(batch);
+//! let mut d_x = vec![0.0; x.len()];
+//! let mut gradients: Vec<Vec<f32>> = weights.iter().map(|of| vec![0.0; of.len()]).collect();
+//! let mut gradients: Vec<&mut [f32]> = gradients.iter_mut().map(Vec::as_mut_slice).collect();
+//! runner.backward(&engine, &operands, &d_output, &mut d_state, &mut d_x, &mut gradients)?;
+//! assert!(gradients[0].iter().all(|gradient| *gradient > 0.0));
+//! # Ok(())
+//! # }
+//! ```
 
 mod inspect;
 mod mismatch;
@@ -138,7 +169,7 @@ pub enum Keep {
 /// Something that a window computed, at one step.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// A state by the name of its slot, or such as `layers.0.gates` and `layers.0.policy.input`.
+    /// As [`Runner::inspect`] says.
     pub name: &'a str,
     /// The step, from zero on.
     pub step: usize,
@@ -221,7 +252,11 @@ pub trait Runner: Debug + Send + Sync {
     }
 
     /// Shows what the window computed that was kept, and has not been passed backward: layer by layer, the lowest first, and step by
-    /// step. States are those after the step, as they are carried. Behind the end of a row there are zeros.
+    /// step. Behind the end of a row there are zeros.
+    ///
+    /// States have the names of their slots and are those after the step, as they are carried. `layers.0.gates` are those of the main
+    /// cell after their activation, in the order `i, f, z, o`. An adaptive layer also shows each part of its policy, such as
+    /// `layers.0.policy.input`, and a recurrent latent variable `layers.0.latent_gates`.
     ///
     /// # Errors
     /// If no window is kept.
