@@ -39,6 +39,8 @@
 //! | [`Diagonals`], [`effective_weight`](AdaptiveFeedForward::effective_weight): what a layer does to an input | Figure 1 |
 //! | [`property::express`]: IO adaptation can express any matrix | Property 1 |
 //! | [`recurrent`]: the adaptive LSTM and the LSTM it is compared with | section 3 |
+//! | [`recurrent::Cell`]: recurrent layers of your own, with all that these have | |
+//! | [`parameters`], [`mod@settings`]: parameters and configurations by name | |
 //!
 //! On the CPU, the recurrent layers compute a whole window as one fused operation with hand-written gradients. That
 //! needs the feature `kernels`, a default, and is turned off with [`recurrent::Execution::Readable`].

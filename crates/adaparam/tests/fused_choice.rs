@@ -11,7 +11,7 @@ use adaparam::recurrent::{
 use adaparam_kernels::alstm::{Adaptation, Latent, PolicyLayout, Shape, Summary};
 use adaparam_kernels::stack::Slot as KernelSlot;
 use burn::config::Config;
-use burn::module::{Module, ModuleMapper, Param};
+use burn::module::{Lora, Module, ModuleMapper, Param};
 use burn::store::ModuleRecord;
 use burn::tensor::{Device, FloatDType, Tensor};
 use window::{Given, Numbers, Window};
@@ -166,6 +166,29 @@ fn two_biases_are_left_to_the_readable_version() {
     assert!(!lstm.runs_fused(&input(&device), None, None));
     let (output, _) = lstm.forward(input(&device), None, None);
     assert_eq!(output.dims(), [4, 3, 7]);
+}
+
+#[test]
+fn weights_with_adapters_are_left_to_the_readable_version() {
+    let device = Device::flex().autodiff();
+    let plain = LstmConfig::new(5, 7).with_n_layers(2).init(&device);
+    let plain = Numbers(1).fill(plain, &device);
+    let lora = plain.clone().apply_lora(Lora::new(2, 4.0));
+    let lora = Numbers(1).fill(lora, &device);
+    assert!(plain.runs_fused(&input(&device), None, None));
+    assert!(!lora.runs_fused(&input(&device), None, None));
+    let output = |lstm: &Lstm| lstm.forward(input(&device), None, None).0;
+    let adapted = output(&lora);
+    assert_ne!(bits(&adapted), bits(&output(&plain)));
+    // The same weights without an adapter: W + A B times alpha over rank.
+    let mut dense = lora.clone();
+    for cell in &mut dense.layers {
+        cell.weight_input = Param::from_tensor(cell.weight_input.val().detach());
+        cell.weight_hidden = Param::from_tensor(cell.weight_hidden.val().detach());
+    }
+    assert!(dense.runs_fused(&input(&device), None, None));
+    let difference: f32 = (adapted - output(&dense)).abs().max().into_scalar();
+    assert!(difference < 1e-6, "{difference}");
 }
 
 #[test]

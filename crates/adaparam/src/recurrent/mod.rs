@@ -1,5 +1,8 @@
 //! Recurrent layers that adapt their weights at every step: the adaptive LSTM and the LSTM it is compared with.
 //!
+//! Both are [`Recurrent`]: stacks with a [`State`] and [`Masks`] of named tensors, over batches of sequences of one length
+//! or of many, in one direction or, by [`Bidirectional`], in both. So is a [`Stacked`] [`Cell`] of your own.
+//!
 //! [`AdaptiveLstm`] has a choice for each part of the paper's section 3, and every row of its ablation, Table 4, is
 //! a configuration:
 //!
@@ -36,6 +39,21 @@
 //! }
 //! ```
 //!
+//! # Sequences of different lengths
+//!
+//! ```
+//! use adaparam::recurrent::{LstmConfig, Recurrent};
+//! use burn::tensor::{Device, Tensor};
+//!
+//! let device = Device::flex();
+//! let lstm = LstmConfig::new(8, 16).init(&device);
+//! let sentences = Tensor::<3>::ones([5, 3, 8], &device); // [T, B, I], of 5, 2 and 4 words
+//! let (output, state) = lstm.forward_ragged(sentences, &[5, 2, 4], None, None);
+//! let behind: f32 = output.narrow(1, 1, 1).narrow(0, 2, 3).abs().max().into_scalar();
+//! assert_eq!(behind, 0.0);
+//! assert_eq!(state["layers.0.hidden"].dims(), [3, 16]); // each row's after its own last word
+//! ```
+//!
 //! # Fused and readable execution
 //!
 //! On the CPU backend, `forward` of both stacks is one operation for the whole window, forward and backward through
@@ -60,6 +78,11 @@
 //! ```
 //!
 //! A single `step`, and a `forward` that also gives the policies, are always readable.
+//!
+//! # A cell of your own
+//!
+//! [`Cell`] is one step of one layer: its states, its sites of dropout, and its equation. [`Stacked`] makes the rest of it.
+//! `examples/a_cell_of_your_own.rs` has one from its equation to a trained stack.
 
 mod adaptive_cell;
 mod adaptive_lstm;

@@ -76,3 +76,48 @@ impl DerefMut for Loan {
             .expect("a loan has its buffers until it ends")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use adaparam_kernels::lstm::Shape;
+
+    use super::*;
+
+    fn stack(input: usize) -> Shape {
+        Shape {
+            input,
+            hidden: vec![3],
+            bias: true,
+        }
+    }
+
+    fn address(loan: &Loan) -> usize {
+        (&raw const *loan.runner).addr()
+    }
+
+    #[test]
+    fn buffers_go_from_window_to_window_of_the_same_stack() {
+        let workspace = Workspace::default();
+        let first = workspace.borrow(&stack(2));
+        let at_once = workspace.clone().borrow(&stack(2));
+        assert_ne!(address(&first), address(&at_once));
+        drop(first);
+        let kept = address(&at_once);
+        drop(at_once);
+        assert_eq!(address(&workspace.borrow(&stack(2))), kept);
+        assert_eq!(workspace.borrow(&stack(4)).stack, format!("{:?}", stack(4)));
+    }
+
+    #[test]
+    fn buffers_that_a_panic_leaves_half_done_are_not_used_again() {
+        let workspace = Workspace::default();
+        let unfinished = catch_unwind(AssertUnwindSafe(|| {
+            let _loan = workspace.borrow(&stack(2));
+            panic!("in the midst of a window");
+        }));
+        assert!(unfinished.is_err());
+        assert!(workspace.0.lock().is_ok_and(|kept| kept.is_none()));
+    }
+}
