@@ -10,7 +10,7 @@
 use adaparam::recurrent::{
     Bidirectional, Cell, CellStep, Recurrent, RecurrentKind, Slot, StackSizes, Stacked, dropped,
 };
-use adaparam::settings::within;
+use adaparam::settings::{Kind, within};
 use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig, loss::CrossEntropyLossConfig};
 use burn::optim::{AdamConfig, GradientsParams};
@@ -75,11 +75,14 @@ impl Leaky {
     }
 }
 
-/// With this, the cell has a name in configurations.
-impl RecurrentKind for Leaky {
+impl Kind for Leaky {
     const KIND: &'static str = "leaky";
     const ABOUT: &'static str = "leaky integrators that learn how fast they forget";
+}
 
+/// With this and `adaparam_lm::register::<Leaky>()` the cell has a name in configurations: language models of it are
+/// trained, resumed, evaluated and exported like those of the built-in cells.
+impl RecurrentKind for Leaky {
     fn init(&self, sizes: StackSizes, device: &Device) -> Box<dyn Recurrent> {
         Box::new(self.stack(sizes, device))
     }
