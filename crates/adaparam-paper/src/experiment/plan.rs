@@ -269,7 +269,27 @@ mod tests {
                 ));
             }
         }
-        assert_eq!(found, ["TODO"]);
+        assert_eq!(
+            found,
+            [
+                "ptb full ef5a0108d8a5e038",
+                "ptb medium aa07da518439ee4f",
+                "ptb small 70203996eb54f213",
+                "ptb quick b8c87b55d5b484f0",
+                "wikitext2 full 8958727ec2127a33",
+                "wikitext2 medium 0b872b0c10e7359c",
+                "wikitext2 small a88678ade4063794",
+                "wikitext2 quick 9bbfd02d9766d774",
+                "ablation full e91d6bacf06d911e",
+                "ablation medium 590741ce33aacfac",
+                "ablation small 1cb0c361625d0382",
+                "ablation quick b9fe682ec4d4835a",
+                "robustness full ca1580a7e0eb13e2",
+                "robustness medium bbc27bebe0b04549",
+                "robustness small 606854ed0acc1330",
+                "robustness quick 2faa3166b29a9982"
+            ]
+        );
     }
 
     adaparam::settings! {
