@@ -109,6 +109,8 @@ impl fmt::Debug for AdaptiveRunner {
 impl Runner for AdaptiveRunner {
     fn pack(&mut self, engine: &Engine, weights: &[&[f32]]) -> Result<(), Mismatch> {
         self.sizes.weights(weights)?;
+        // Should packing panic, what it leaves behind is nobody's.
+        self.packed_for = None;
         self.packed.pack_plan(engine, &self.plan, weights);
         self.packed_for = Some(engine.instructions());
         Ok(())

@@ -87,6 +87,8 @@ impl fmt::Debug for LstmRunner {
 impl Runner for LstmRunner {
     fn pack(&mut self, engine: &Engine, weights: &[&[f32]]) -> Result<(), Mismatch> {
         self.sizes.weights(weights)?;
+        // Should packing panic, what it leaves behind is nobody's.
+        self.packed_for = None;
         self.packed.pack_plan(engine, &self.plan, weights);
         self.packed_for = Some(engine.instructions());
         Ok(())
