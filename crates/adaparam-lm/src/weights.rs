@@ -159,6 +159,15 @@ impl<'a> IntoIterator for &'a Weights {
     }
 }
 
+impl<'a> IntoIterator for &'a mut Weights {
+    type Item = &'a mut Weight;
+    type IntoIter = std::slice::IterMut<'a, Weight>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}
+
 /// A matrix of `rows × columns`, row after row, as its transpose.
 fn transpose(values: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32> {
     /// Blocks of this side stay in the processor's cache.

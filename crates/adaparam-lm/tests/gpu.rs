@@ -4,6 +4,8 @@
 //! `ADAPARAM_GPU_ADAPTER`.
 
 #![cfg(feature = "wgpu")]
+// What was compared, and with which device, is worth a line.
+#![allow(clippy::print_stdout)]
 
 use adaparam::recurrent::{
     AdaptiveLstmSettings, LstmAdaptation, LstmSettings, PolicyModel, Summary,

@@ -77,8 +77,8 @@ fn keys() -> anyhow::Result<Verdict> {
     let defaults = toml::Value::try_from(&config)?;
     let keys = config.keys();
     for key in &keys {
-        let steps = key.path.split('.');
-        let default = steps.fold(Some(&defaults), |value, step| value?.get(step));
+        let mut steps = key.path.split('.');
+        let default = steps.try_fold(&defaults, |value, step| value.get(step));
         let default = default.map_or_else(|| "none".to_owned(), ToString::to_string);
         print_key(key, &format!("default: {default}"));
     }

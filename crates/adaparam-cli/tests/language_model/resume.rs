@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::tiny_run::{TinyRun, name, stderr};
+use crate::tiny_run::{TinyRun, name, replace_in_checkpoint, stderr};
 
 /// Starts a command, ends it by `signal` once the loss log has so many lines, and gives its exit code.
 pub(crate) fn interrupt(
@@ -337,7 +337,7 @@ fn going_on_with_other_instructions_is_said() {
     let same = tiny.run(&["resume", "run", "--instructions", "portable"]);
     assert!(!stderr(&same).contains("last bits"), "{}", stderr(&same));
     let other = head.replacen("\"portable\"", "\"avx1024\"", 1);
-    tiny.replace_in_checkpoint(&newest, "checkpoint.json", other.as_bytes());
+    replace_in_checkpoint(&newest, "checkpoint.json", other.as_bytes());
     let told = stderr(&tiny.run(&["resume", "run", "--instructions", "portable"]));
     assert!(
         told.contains("computed with avx1024 so far and goes on with portable"),

@@ -111,21 +111,6 @@ output = 0.2
         fs::read_to_string(self.path(run).join("metrics.jsonl")).unwrap_or_default()
     }
 
-    /// Replaces a file of a checkpoint, and its sum.
-    pub(crate) fn replace_in_checkpoint(&self, folder: &Path, file: &str, content: &[u8]) {
-        fs::write(folder.join(file), content).unwrap();
-        let sums = fs::read_to_string(folder.join("SHA256SUMS")).unwrap();
-        let sum = adaparam_data::checksum::Checksum::of(content);
-        let lines = sums.lines().map(|line| {
-            if line.ends_with(file) {
-                format!("{sum}  {file}\n")
-            } else {
-                format!("{line}\n")
-            }
-        });
-        fs::write(folder.join("SHA256SUMS"), lines.collect::<String>()).unwrap();
-    }
-
     /// The folders of a run's checkpoints, the oldest first.
     pub(crate) fn checkpoints(&self, run: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path(run).join("checkpoints")).unwrap();
@@ -137,6 +122,21 @@ output = 0.2
 
 pub(crate) fn name(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+/// Replaces a file of a checkpoint, and its sum.
+pub(crate) fn replace_in_checkpoint(folder: &Path, file: &str, content: &[u8]) {
+    fs::write(folder.join(file), content).unwrap();
+    let sums = fs::read_to_string(folder.join("SHA256SUMS")).unwrap();
+    let sum = adaparam_data::checksum::Checksum::of(content);
+    let lines = sums.lines().map(|line| {
+        if line.ends_with(file) {
+            format!("{sum}  {file}\n")
+        } else {
+            format!("{line}\n")
+        }
+    });
+    fs::write(folder.join("SHA256SUMS"), lines.collect::<String>()).unwrap();
 }
 
 pub(crate) fn stderr(output: &Output) -> String {

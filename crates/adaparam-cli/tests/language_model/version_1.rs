@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::tiny_run::TinyRun;
+use crate::tiny_run::{TinyRun, replace_in_checkpoint};
 
 /// The sum of the weights with which version 1 ended, and its test perplexity.
 const WEIGHTS: &str = "5a7676919551019ada5d47bf87f4879f97670f478f489bd05b4aad282fb20210";
@@ -84,7 +84,7 @@ fn a_checkpoint_of_an_unknown_format_is_refused_with_what_to_do() {
     let head = fs::read_to_string(folder.join("checkpoint.json")).unwrap();
     let changed = head.replacen("\"format\": 1", "\"format\": 99", 1);
     assert_ne!(changed, head);
-    tiny.replace_in_checkpoint(&folder, "checkpoint.json", changed.as_bytes());
+    replace_in_checkpoint(&folder, "checkpoint.json", changed.as_bytes());
     let error = tiny.refused(&["resume", "run"]);
     assert!(
         error.contains("format = 99: this program reads formats 1 and 2"),
@@ -100,7 +100,7 @@ fn a_checkpoint_that_claims_a_huge_model_is_refused_at_once() {
     let head = fs::read_to_string(folder.join("checkpoint.json")).unwrap();
     let changed = head.replacen("\"hidden\": 7", "\"hidden\": 65536", 1);
     assert_ne!(changed, head);
-    tiny.replace_in_checkpoint(&folder, "checkpoint.json", changed.as_bytes());
+    replace_in_checkpoint(&folder, "checkpoint.json", changed.as_bytes());
     let error = tiny.refused(&["resume", "run"]);
     assert!(
         error.contains("the model of this configuration has"),

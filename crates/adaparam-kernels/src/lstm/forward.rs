@@ -129,7 +129,7 @@ impl Pass<'_> {
                         scratch,
                         GATES,
                         false,
-                    )
+                    );
                 };
                 let at = |kept: &Parts<'_, f32>, step: usize| {
                     Writes::new(kept, step * batch * hidden + first, hidden, batch, units)

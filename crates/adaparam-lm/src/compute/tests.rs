@@ -27,8 +27,8 @@ fn every_kind() -> Vec<ModelSpec> {
         ..AdaptiveLstmSettings::default()
     };
     let with = |cell: CellChoice, layers: usize| ModelSpec {
-        cell,
         layers,
+        cell,
         ..small.clone()
     };
     let mut specs = vec![with(CellChoice::of(&LstmSettings::default()), 2)];

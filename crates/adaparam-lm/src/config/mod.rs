@@ -99,18 +99,15 @@ impl LanguageModelConfig {
             .into_iter()
             .find(|known| known.path == key)
             .and_then(|known| known.kind);
-        let rule = match elsewhere {
-            Some(kind) => {
-                let section = key.rsplit_once('.').map_or("", |(section, _)| section);
-                format!("is a key of {section}.kind = \"{kind}\": set that first")
-            }
-            None => {
-                let keys = self.keys();
-                let paths = keys.iter().map(|known| known.path.as_str());
-                let hint = nearest(key, paths)
-                    .map_or_else(String::new, |path| format!("did you mean `{path}`?"));
-                format!("there is no such key; {}", hint.trim_end())
-            }
+        let rule = if let Some(kind) = elsewhere {
+            let section = key.rsplit_once('.').map_or("", |(section, _)| section);
+            format!("is a key of {section}.kind = \"{kind}\": set that first")
+        } else {
+            let keys = self.keys();
+            let paths = keys.iter().map(|known| known.path.as_str());
+            let hint = nearest(key, paths)
+                .map_or_else(String::new, |path| format!("; did you mean `{path}`?"));
+            format!("there is no such key{hint}")
         };
         RunError::value(key, value, rule).into()
     }

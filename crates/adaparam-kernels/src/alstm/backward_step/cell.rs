@@ -109,7 +109,7 @@ impl Step<'_> {
                         scratch,
                         columns,
                         false,
-                    )
+                    );
                 };
                 let (to, add) = match side {
                     0 => self.d_input(first, columns),

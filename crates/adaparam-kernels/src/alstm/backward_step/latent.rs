@@ -143,7 +143,7 @@ impl Step<'_> {
                     scratch,
                     columns,
                     false,
-                )
+                );
             };
             let to = self.gradient(&carried.z, latent, first, columns);
             instructions.run(InputGradient {

@@ -35,7 +35,7 @@ impl Step<'_> {
                     scratch,
                     width,
                     false,
-                )
+                );
             };
             let segments = self.layer.input_policy.chunks(width / GROUP).nth(panel);
             for (lane, segment) in segments.into_iter().flatten().enumerate() {
