@@ -55,18 +55,18 @@ impl Golden {
         });
         Tensor::cat(parts.to_vec(), D - 1)
     }
+}
 
-    /// 1e-5 of the largest value: sums of some dozen roundings in f32.
-    fn assert_close<const D: usize>(&self, name: &str, ours: Tensor<D>, theirs: Tensor<D>) {
-        let (ours, theirs) = (numbers(ours), numbers(theirs));
-        assert_eq!(ours.len(), theirs.len(), "{name}");
-        let largest = theirs.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
-        for (our, their) in ours.iter().zip(&theirs) {
-            assert!(
-                (our - their).abs() <= 1e-5 * largest,
-                "{name}: {our} is not {their}"
-            );
-        }
+/// 1e-5 of the largest value: sums of some dozen roundings in f32.
+fn assert_close<const D: usize>(name: &str, ours: Tensor<D>, theirs: Tensor<D>) {
+    let (ours, theirs) = (numbers(ours), numbers(theirs));
+    assert_eq!(ours.len(), theirs.len(), "{name}");
+    let largest = theirs.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+    for (our, their) in ours.iter().zip(&theirs) {
+        assert!(
+            (our - their).abs() <= 1e-5 * largest,
+            "{name}: {our} is not {their}"
+        );
     }
 }
 
@@ -96,9 +96,9 @@ fn outputs_states_and_every_gradient_are_the_golden_ones() {
         }
         let state = State::new(gru.states(), vec![start.clone()]);
         let (output, end) = gru.forward(input.clone(), Some(state), None);
-        golden.assert_close("output", output.clone(), golden.tensor("output", &device));
+        assert_close("output", output.clone(), golden.tensor("output", &device));
         let end = end["layers.0.hidden"].clone();
-        golden.assert_close("final.h", end, golden.tensor("final.h", &device));
+        assert_close("final.h", end, golden.tensor("final.h", &device));
 
         let gradients = (output * golden.tensor("cotangent", &device))
             .sum()
@@ -106,35 +106,35 @@ fn outputs_states_and_every_gradient_are_the_golden_ones() {
         let plain = device.clone().inner();
         let cell = &gru.layers[0];
         let of = |what: &str| format!("{form:?}: {what}");
-        golden.assert_close(
+        assert_close(
             &of("input"),
             input.grad(&gradients).unwrap(),
             golden.tensor("grad.input", &plain),
         );
-        golden.assert_close(
+        assert_close(
             &of("start"),
             start.grad(&gradients).unwrap(),
             golden.tensor("grad.state.h", &plain),
         );
-        golden.assert_close(
+        assert_close(
             &of("W"),
             cell.weight_input.val().grad(&gradients).unwrap(),
             golden.parts("grad.param.W", &plain),
         );
-        golden.assert_close(
+        assert_close(
             &of("U"),
             cell.weight_hidden.val().grad(&gradients).unwrap(),
             golden.parts("grad.param.U", &plain),
         );
         let bias = cell.bias.as_ref().unwrap().val();
-        golden.assert_close(
+        assert_close(
             &of("b"),
             bias.grad(&gradients).unwrap(),
             golden.parts("grad.param.b", &plain),
         );
         if let Some(bias) = &cell.bias_hidden {
             let gradient = bias.val().grad(&gradients).unwrap();
-            golden.assert_close(
+            assert_close(
                 &of("c_n"),
                 gradient.narrow(0, 2 * d_hidden, d_hidden),
                 golden.tensor("grad.param.c_n", &plain),
