@@ -66,6 +66,7 @@ impl Train {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
         let config = self.configuration()?;
         config.check()?;
+        let place = self.compute.place()?;
         let out = self.out_folder(&config);
         refuse_a_second_run(&out)?;
         let corpus = config.data.corpus(&data_folder(self.data.as_deref())?)?;
@@ -76,7 +77,7 @@ impl Train {
         // Another process may have begun one while this one read the text.
         refuse_a_second_run(folder.path())?;
         let session = Session {
-            place: self.compute.place()?,
+            place,
             json: self.json,
             stop: interrupt::stop_flag()?,
         };

@@ -343,9 +343,15 @@ fn going_on_with_other_instructions_is_said() {
         told.contains("computed with avx1024 so far and goes on with portable"),
         "{told}"
     );
-    let error = tiny.refused(&["resume", "run", "--instructions", "avx1024"]);
-    assert!(
-        error.contains("has no instruction set of this name; it has"),
-        "{error}"
-    );
+    for command in [
+        &["resume", "run", "--instructions", "avx1024"][..],
+        &["train", "tiny.toml", "--out", "other", "--instructions", "avx1024"],
+    ] {
+        let error = tiny.refused(command);
+        assert!(
+            error.contains("has no instruction set of this name; it has"),
+            "{error}"
+        );
+    }
+    assert!(!tiny.path("other").exists());
 }
