@@ -29,12 +29,7 @@ mod shape;
 mod tape;
 mod team;
 mod weights;
-mod window;
 
-pub use packed::Packed;
 pub use shape::{
     Adaptation, Latent, LayerShape, Part, Placer, Policy, PolicyLayout, Shape, Summary,
 };
-pub use tape::Tape;
-pub use weights::{LayerGradients, LayerMasks, LayerState, LayerWeights, State};
-pub use window::Window;

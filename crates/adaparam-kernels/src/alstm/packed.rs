@@ -9,7 +9,7 @@ use std::mem::swap;
 
 /// Weights packed for forward steps; made once for a window, or once for all steps of a generation.
 #[derive(Default)]
-pub struct Packed {
+pub(super) struct Packed {
     pub(super) layers: Vec<ForwardPanels>,
 }
 
@@ -42,7 +42,7 @@ impl Packed {
     ///
     /// Where weights are packed for every window, as in training, calling this before and after the backward pass saves a copy
     /// of all weights. What was packed is lost.
-    pub fn exchange_memory(&mut self, tape: &mut Tape) {
+    pub(super) fn exchange_memory(&mut self, tape: &mut Tape) {
         let backward = &mut tape.backward.panels;
         backward.resize_with(self.layers.len(), BackwardPanels::default);
         for (forward, backward) in self.layers.iter_mut().zip(backward) {

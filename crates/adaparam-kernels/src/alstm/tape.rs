@@ -12,7 +12,7 @@ use crate::stack::Keep;
 
 /// Buffers of a forward pass, and of the backward pass that consumes it.
 #[derive(Default)]
-pub struct Tape {
+pub(super) struct Tape {
     pub(super) layers: Vec<LayerTape>,
     /// Tiles of products, one set for each thread.
     pub(super) tiles: Buffer,

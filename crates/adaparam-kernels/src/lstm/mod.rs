@@ -11,14 +11,11 @@ mod packed;
 mod pass;
 mod plan;
 mod runner;
-mod window;
 
 use crate::gemm::Scratch;
 use crate::memory::Buffer;
 use packed::LayerPanels;
-pub use packed::Packed;
 use plan::LayerPlan;
-pub use window::Window;
 
 /// The sizes of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,22 +42,11 @@ impl Shape {
             self.hidden[index - 1]
         }
     }
-
-    /// A state of zeros.
-    pub fn zero_state(&self, batch: usize) -> State {
-        self.hidden
-            .iter()
-            .map(|&hidden| LayerState {
-                h: vec![0.0; batch * hidden],
-                c: vec![0.0; batch * hidden],
-            })
-            .collect()
-    }
 }
 
 /// Parameters of one layer. Matrices lie by rows as `[in, out]`.
 #[derive(Clone, Copy)]
-pub struct LayerWeights<'a> {
+struct LayerWeights<'a> {
     /// `[input, 4 hidden]`.
     pub input: &'a [f32],
     /// `[hidden, 4 hidden]`.
@@ -70,7 +56,7 @@ pub struct LayerWeights<'a> {
 }
 
 /// Gradients of the parameters of one layer, overwritten by a backward pass.
-pub struct LayerGradients<'a> {
+struct LayerGradients<'a> {
     /// As [`LayerWeights::input`].
     pub input: &'a mut [f32],
     /// As [`LayerWeights::hidden`].
@@ -79,60 +65,9 @@ pub struct LayerGradients<'a> {
     pub bias: &'a mut [f32],
 }
 
-impl<'a> LayerWeights<'a> {
-    /// The layers of a stack from their tensors, layer by layer and in the order of the fields; no bias is among them if
-    /// `shape` has none.
-    ///
-    /// # Panics
-    /// If there are too few.
-    pub fn of_stack(shape: &Shape, tensors: impl IntoIterator<Item = &'a [f32]>) -> Vec<Self> {
-        let mut tensors = tensors.into_iter();
-        let mut next = || tensors.next().expect("every layer has all of its tensors");
-        let layers = shape.hidden.iter();
-        layers
-            .map(|_| Self {
-                input: next(),
-                hidden: next(),
-                bias: if shape.bias { next() } else { &[] },
-            })
-            .collect()
-    }
-}
-
-impl<'a> LayerGradients<'a> {
-    /// As [`LayerWeights::of_stack`].
-    ///
-    /// # Panics
-    /// If there are too few.
-    pub fn of_stack(shape: &Shape, tensors: impl IntoIterator<Item = &'a mut [f32]>) -> Vec<Self> {
-        let mut tensors = tensors.into_iter();
-        let mut next = || tensors.next().expect("every layer has all of its tensors");
-        let layers = shape.hidden.iter();
-        layers
-            .map(|_| Self {
-                input: next(),
-                hidden: next(),
-                bias: if shape.bias { next() } else { &mut [] },
-            })
-            .collect()
-    }
-}
-
-/// What one layer carries from step to step, or the gradients of it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LayerState {
-    /// Hidden state after dropout, `[batch, hidden]`.
-    pub h: Vec<f32>,
-    /// Cell state, `[batch, hidden]`.
-    pub c: Vec<f32>,
-}
-
-/// What a stack carries from step to step, or the gradients of it, the lowest layer first.
-pub type State = Vec<LayerState>;
-
 /// Buffers of a forward pass, and of the backward pass that consumes it.
 #[derive(Default)]
-pub struct Tape {
+struct Tape {
     layers: Vec<LayerTape>,
     tiles: Buffer,
     /// Transposed weights of the layer at hand.

@@ -7,7 +7,7 @@ use crate::gemm::{Panels, Source};
 
 /// Weights packed for forward passes; made once for a window, or once for all steps of a generation.
 #[derive(Default)]
-pub struct Packed {
+pub(super) struct Packed {
     pub(super) layers: Vec<LayerPanels>,
 }
 
