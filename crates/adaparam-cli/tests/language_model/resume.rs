@@ -345,7 +345,14 @@ fn going_on_with_other_instructions_is_said() {
     );
     for command in [
         &["resume", "run", "--instructions", "avx1024"][..],
-        &["train", "tiny.toml", "--out", "other", "--instructions", "avx1024"],
+        &[
+            "train",
+            "tiny.toml",
+            "--out",
+            "other",
+            "--instructions",
+            "avx1024",
+        ],
     ] {
         let error = tiny.refused(command);
         assert!(
