@@ -12,7 +12,7 @@ use crate::stack::{
 };
 use std::fmt;
 
-/// The parameters of a layer are in the order of the fields of [`LayerWeights`](super::LayerWeights); those that it does not have are left out.
+/// The parameters of a layer are in the order of the fields of `LayerWeights`; those that it does not have are left out.
 impl Stack for Shape {
     fn d_input(&self) -> usize {
         self.input

@@ -11,7 +11,7 @@ use crate::stack::{
 };
 use std::fmt;
 
-/// The parameters of a layer are in the order of the fields of [`LayerWeights`](super::LayerWeights), without a bias that it does not have.
+/// The parameters of a layer are in the order of the fields of `LayerWeights`, without a bias that it does not have.
 impl Stack for Shape {
     fn d_input(&self) -> usize {
         self.input
