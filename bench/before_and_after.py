@@ -1,7 +1,6 @@
 """Whether a change made training slower: two builds of the program, in turns.
 
-    python3 bench/before_and_after.py BEFORE AFTER --name seam       # two binaries
-    python3 bench/before_and_after.py BEFORE AFTER --name seam --rounds 7
+    python3 bench/before_and_after.py BEFORE AFTER --name seam --commit-before 10c6ff6 --commit-after 3e587a9
 
 Each round runs `bench step` of every model with one binary and then with the other, so that whatever else the machine
 does meets both; odd rounds begin with the second. The medians over the rounds count. Writes
@@ -32,17 +31,13 @@ def processor():
     return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
 
 
-def commit():
-    git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return git.stdout.strip()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
     parser.add_argument("--name", required=True)
     parser.add_argument("--commit-before", required=True, help="commit that BEFORE was built from")
+    parser.add_argument("--commit-after", required=True, help="commit that AFTER was built from")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
@@ -79,7 +74,7 @@ def main():
     record = {
         "command": f"bench/before_and_after.py BEFORE AFTER --name {arguments.name} --rounds {arguments.rounds}",
         "commit_before": arguments.commit_before,
-        "commit_after": commit(),
+        "commit_after": arguments.commit_after,
         "machine": f"{processor()}, {platform.system()}",
         "threads": arguments.threads,
         "cases": cases,
