@@ -83,7 +83,7 @@ impl<F: Family> Clone for Registered<F> {
 impl<F: Family> Copy for Registered<F> {}
 
 impl<F: Family> Registered<F> {
-    /// The entry of a kind, where `erase` makes its settings those of any kind.
+    /// The entry of a kind, where `parse` reads its settings as those of any kind.
     pub fn new<K: Kind>(parse: fn(Value) -> Result<Arc<F::Settings>, String>) -> Self {
         Self {
             name: K::KIND,
@@ -143,23 +143,6 @@ impl<F: Family> Choice<F> {
         (self.0.kind() == K::KIND)
             .then(|| serde_json::from_value(Value::Object(self.0.values())).ok())
             .flatten()
-    }
-
-    /// The same choice with one key changed; a changed `kind` has the defaults of all its keys.
-    ///
-    /// # Errors
-    ///
-    /// As [`new`](Self::new).
-    pub fn with(&self, key: &str, value: Value) -> Result<Self, String> {
-        if key == "kind" {
-            return match value.as_str() {
-                Some(kind) => Self::new(kind, Map::new()),
-                None => Err(format!("{value} is no name of a {}", F::WHAT)),
-            };
-        }
-        let mut values = self.0.values();
-        values.insert(key.to_owned(), value);
-        Self::new(self.0.kind(), values)
     }
 
     /// The settings.

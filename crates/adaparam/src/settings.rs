@@ -70,32 +70,9 @@ pub trait Kind:
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let distances = known
         .into_iter()
-        .map(|known| (distance(name, known), known));
+        .map(|known| (strsim::osa_distance(name, known), known));
     let near = distances.filter(|(distance, known)| *distance <= known.len().max(3) / 2);
     near.min().map(|(_, known)| known)
-}
-
-/// How many letters must be changed, left out, put in or swapped with their neighbours.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for i in 0..=a.len() {
-        for j in 0..=b.len() {
-            rows[i][j] = if i == 0 || j == 0 {
-                i + j
-            } else {
-                let other = usize::from(a[i - 1] != b[j - 1]);
-                let mut least = (rows[i - 1][j] + 1)
-                    .min(rows[i][j - 1] + 1)
-                    .min(rows[i - 1][j - 1] + other);
-                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                    least = least.min(rows[i - 2][j - 2] + 1);
-                }
-                least
-            };
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 /// A value that breaks the rule of its key.
