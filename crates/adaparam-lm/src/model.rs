@@ -112,17 +112,16 @@ impl LanguageModel {
             .collect()
     }
 
-    /// Weights drawn from `seed` alone.
-    pub fn draw(&self, seed: u64) -> Weights {
+    /// Weights drawn from `seed` alone. The model goes for them: its tensors and these numbers are never both whole.
+    pub fn draw(self, seed: u64) -> Weights {
         let drawn_from = Draws::new(seed).stream(Purpose::Initialise, &[]).next_u64();
+        let shapes = self.shapes();
         draw_alone(drawn_from, &self.device, || {
-            let mut values = vec![numbers(self.embedding.val())];
-            for parameters in self.head_and_layers() {
-                parameters.visit_parameters(&mut |_, parameter| {
-                    values.push(numbers(parameter.flat()));
-                });
-            }
-            let pairs = self.shapes().into_iter().zip(values);
+            let mut values = vec![numbers(self.embedding.into_value())];
+            let mut take = |_: &str, parameter| values.push(numbers::<1>(parameter));
+            self.head.take_parameters(&mut take);
+            self.layers.take_parameters(&mut take);
+            let pairs = shapes.into_iter().zip(values);
             Weights::new(pairs.map(|(shape, values)| shape.with(values)).collect())
         })
     }

@@ -108,6 +108,7 @@ pub fn measure(
     let parameters = spec.parameter_count(vocabulary);
     let memory_gbps = peak::memory_gbps(engine, parameters * 4);
     let model = LanguageModel::new(spec, vocabulary, &Device::flex());
+    let sites = model.layers().sites();
     let mut weights = model.draw(train.seed);
     let (batch, window) = match what {
         Activity::Step => (train.batch, train.window),
@@ -128,9 +129,8 @@ pub fn measure(
             let droppable = Droppable {
                 vocabulary,
                 embedding: spec.embedding,
-                sites: model.layers().sites(),
+                sites,
             };
-            drop(model);
             let mut state = None;
             clock.run(|step| {
                 let place = MaskPlace {

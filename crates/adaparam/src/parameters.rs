@@ -58,6 +58,10 @@ pub trait Parameters {
     /// Panics if there are more or fewer numbers than the shape says.
     fn set_parameters(&mut self, give: &mut dyn FnMut(&str, &[usize]) -> Option<Tensor<1>>);
 
+    /// Gives up the module for the numbers of its parameters, row after row, one parameter at a time; drawn now if they
+    /// have not been. Whoever keeps the numbers elsewhere never holds all of them twice.
+    fn take_parameters(self: Box<Self>, take: &mut dyn FnMut(&str, Tensor<1>));
+
     /// The name and shape of every parameter. Draws nothing.
     fn parameter_shapes(&self) -> Vec<(String, Vec<usize>)> {
         let mut all = Vec::new();
@@ -80,6 +84,13 @@ impl<M: Module> Parameters for M {
         *self = self.clone().map(&mut Setter {
             path: Path::default(),
             give,
+        });
+    }
+
+    fn take_parameters(self: Box<Self>, take: &mut dyn FnMut(&str, Tensor<1>)) {
+        self.map(&mut Taker {
+            path: Path::default(),
+            take,
         });
     }
 }
@@ -177,6 +188,30 @@ impl ModuleMapper for Setter<'_> {
     }
 }
 
+struct Taker<'a> {
+    path: Path,
+    take: &'a mut dyn FnMut(&str, Tensor<1>),
+}
+
+impl ModuleMapper for Taker<'_> {
+    fn enter_module(&mut self, name: &str, container_type: &str) {
+        self.path.enter(name, container_type);
+    }
+
+    fn exit_module(&mut self, _name: &str, container_type: &str) {
+        self.path.exit(container_type);
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let (id, tensor, _) = param.consume();
+        let count: usize = tensor.dims().iter().product();
+        // What is left of the module is dropped by `take_parameters`: any parameter does.
+        let nothing = Tensor::zeros([1; D], &tensor.device());
+        (self.take)(&self.path.name(), tensor.reshape([count]));
+        Param::initialized(id, nothing)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use burn::tensor::{Device, Tensor};
@@ -224,6 +259,21 @@ mod tests {
             .try_into_vec()
             .unwrap();
         assert_eq!(set, [0.5; 36]);
+    }
+
+    #[test]
+    fn what_is_taken_is_what_is_seen_in_the_same_order() {
+        let lstm = AdaptiveLstmConfig::new(2, 3, 4).init(&Device::flex());
+        let values = |tensor: Tensor<1>| tensor.into_data().try_into_vec::<f32>().unwrap();
+        let mut seen = Vec::new();
+        lstm.visit_parameters(&mut |name, parameter| {
+            seen.push((name.to_owned(), values(parameter.flat())));
+        });
+        let mut taken = Vec::new();
+        Box::new(lstm).take_parameters(&mut |name, numbers| {
+            taken.push((name.to_owned(), values(numbers)));
+        });
+        assert_eq!(taken, seen);
     }
 
     #[test]
