@@ -219,7 +219,7 @@ impl LanguageModel {
             masks.as_ref().and_then(|masks| masks.embedding.as_ref()),
         );
         let of_layers = masks.as_ref().map(|masks| &masks.layers);
-        let (output, state) = self.layers.forward(words, Some(state), of_layers);
+        let (output, state) = self.layers.unroll(words, Some(state), of_layers);
         let output = masked(
             output,
             masks.as_ref().and_then(|masks| masks.output.as_ref()),

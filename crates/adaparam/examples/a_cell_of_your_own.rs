@@ -98,14 +98,14 @@ const SYMBOLS: usize = 4;
 const STEPS: usize = 20;
 const BATCH: usize = 32;
 
-/// A symbol and then noise, `[T, B, I]`, and which symbol it was, `[B]`.
+/// A symbol and then noise, `[B, T, I]`, and which symbol it was, `[B]`.
 fn sequences(device: &Device) -> (Tensor<3>, Tensor<1, Int>) {
     let any = |from: usize| Distribution::Uniform(from as f64, (from + SYMBOLS) as f64);
-    let first = Tensor::<2, Int>::random([1, BATCH], any(0), device);
-    let noise = Tensor::random([STEPS - 1, BATCH], any(SYMBOLS), device);
-    let sequence = Tensor::cat(vec![first.clone(), noise], 0);
+    let first = Tensor::<2, Int>::random([BATCH, 1], any(0), device);
+    let noise = Tensor::random([BATCH, STEPS - 1], any(SYMBOLS), device);
+    let sequence = Tensor::cat(vec![first.clone(), noise], 1);
     let one_hot: Tensor<3, Int> = sequence.one_hot(2 * SYMBOLS);
-    (one_hot.float(), first.squeeze_dim(0))
+    (one_hot.float(), first.squeeze_dim(1))
 }
 
 /// How many of a hundred symbols are named right.
@@ -119,7 +119,7 @@ fn main() {
     device.seed(1);
     let (kind, sizes) = (Leaky::default(), StackSizes::new(2 * SYMBOLS, 32, 2));
     let mut model = Model {
-        layers: kind.stack(sizes, &device),
+        layers: kind.stack(sizes, &device).with_dropout(&[("hidden", 0.1)]),
         readout: LinearConfig::new(32, SYMBOLS).init(&device),
     };
     println!("{}", model.layers);
@@ -127,12 +127,11 @@ fn main() {
     let mut optimiser = AdamConfig::new().init();
     for step in 0..=300 {
         let (sequence, symbols) = sequences(&device);
-        let masks = model.layers.draw_masks(BATCH, &[("hidden", 0.1)], &device);
         // Two windows: what the first one saw reaches the second by the state alone.
-        let [first, second] = [0, STEPS / 2].map(|t| sequence.clone().narrow(0, t, STEPS / 2));
-        let (_, state) = model.layers.forward(first, None, Some(&masks));
-        let (output, _) = model.layers.forward(second, Some(state), Some(&masks));
-        let last = output.narrow(0, STEPS / 2 - 1, 1).squeeze_dim(0); // [B, H]
+        let [first, second] = [0, STEPS / 2].map(|t| sequence.clone().narrow(1, t, STEPS / 2));
+        let (_, state) = model.layers.forward(first, None, None);
+        let (output, _) = model.layers.forward(second, Some(state), None);
+        let last = output.narrow(1, STEPS / 2 - 1, 1).squeeze_dim(1); // [B, H]
         let scores = model.readout.forward(last);
         if step % 100 == 0 {
             let right = percent_right(scores.clone(), symbols.clone());
@@ -160,5 +159,5 @@ fn main() {
 
     let both = Bidirectional::new(layers, kind.stack(sizes, &device));
     let output = both.forward_ragged(sequence, &lengths).output;
-    println!("in both directions: {:?}, [T, B, 2 H]", output.dims());
+    println!("in both directions: {:?}, [B, T, 2 H]", output.dims());
 }

@@ -3,8 +3,9 @@ use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn::Initializer;
 use burn::nn::activation::{Activation, ActivationConfig};
 use burn::tensor::module::linear;
-use burn::tensor::{Device, Tensor, assert_shape};
+use burn::tensor::{Device, Int, Tensor};
 
+use crate::form::form;
 use crate::inspection::Diagonals;
 use crate::policy::{LinearPolicyConfig, Policy, PolicyConfig, PolicyNetwork};
 use crate::semi_orthogonal::semi_orthogonal;
@@ -56,6 +57,8 @@ pub struct AdaptiveFeedForward<P: Policy = PolicyNetwork> {
     pub policy: Option<P>,
     /// `φ`.
     pub activation: Option<Activation>,
+    /// Which diagonals there are, so that a record of another adaptation is refused.
+    form: Param<Tensor<1, Int>>,
     /// The width of `D(j)` for each `j` from 0 to `q`; 0 for the identity ones.
     #[module(skip)]
     pub(crate) diagonal_widths: Vec<usize>,
@@ -131,6 +134,7 @@ impl AdaptiveFeedForwardConfig {
                 .then(|| Initializer::Zeros.init([d_output], device)),
             policy,
             activation: self.activation.as_ref().map(|phi| phi.init(device)),
+            form: self.form(device),
             diagonal_widths: self.diagonal_widths(),
             widths: self.widths.clone(),
         }
@@ -141,6 +145,19 @@ impl AdaptiveFeedForwardConfig {
             None => semi_orthogonal(shape, device),
             Some(other) => other.init_with(shape, Some(shape[0]), Some(shape[1]), device),
         }
+    }
+
+    fn form(&self, device: &Device) -> Param<Tensor<1, Int>> {
+        let widths: Vec<i32> = self.diagonal_widths().iter().map(|&w| w as i32).collect();
+        let here = adapted(&self.diagonal_widths());
+        form(widths, device, move |found| {
+            let found: Vec<usize> = found.iter().map(|&width| width as usize).collect();
+            format!(
+                "the record is of a layer that adapts {}; this one adapts {here}: initialise it with the adaptation of \
+                 the record",
+                adapted(&found)
+            )
+        })
     }
 
     fn diagonal_widths(&self) -> Vec<usize> {
@@ -201,8 +218,12 @@ impl<P: Policy> AdaptiveFeedForward<P> {
         input: Tensor<N>,
         context: Tensor<N>,
     ) -> Tensor<N> {
-        let d_input = self.widths[0];
-        assert_shape!(input, [.., d_input]);
+        let (d_input, dims) = (self.d_input(), input.dims());
+        let width = dims[N - 1];
+        assert!(
+            width == d_input,
+            "d_input is {d_input}, got {width}: the input is {dims:?}, [.., d_input]"
+        );
         let d = self.diagonals(context);
 
         let mut x = d.scale(1, input); // [.., d_1]
@@ -246,6 +267,16 @@ impl<P: Policy> AdaptiveFeedForward<P> {
     }
 }
 
+/// The diagonals that are not the identity, by name.
+fn adapted(diagonal_widths: &[usize]) -> String {
+    let names: Vec<String> = (0..)
+        .zip(diagonal_widths)
+        .filter(|&(_, &width)| width > 0)
+        .map(|(j, _)| format!("D({j})"))
+        .collect();
+    names.join(" ")
+}
+
 impl<P: Policy> ModuleDisplay for AdaptiveFeedForward<P> {
     fn custom_settings(&self) -> Option<DisplaySettings> {
         DisplaySettings::new()
@@ -254,14 +285,9 @@ impl<P: Policy> ModuleDisplay for AdaptiveFeedForward<P> {
     }
 
     fn custom_content(&self, content: Content) -> Option<Content> {
-        let adapted: Vec<String> = (0..)
-            .zip(&self.diagonal_widths)
-            .filter(|&(_, &width)| width > 0)
-            .map(|(j, _)| format!("D({j})"))
-            .collect();
         content
             .add("widths", &format!("{:?}", self.widths))
-            .add("adapted", &adapted.join(" "))
+            .add("adapted", &adapted(&self.diagonal_widths))
             .add("bias", &self.bias.is_some())
             .optional()
     }

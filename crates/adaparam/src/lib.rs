@@ -49,6 +49,7 @@
 extern crate self as adaparam;
 
 mod feed_forward;
+mod form;
 mod inspection;
 pub mod parameters;
 pub mod policy;

@@ -76,7 +76,9 @@ trait Law {
 fn for_every_stack(law: impl Law) {
     let device = Device::flex().autodiff();
     for &execution in EXECUTIONS {
-        let adaptive = AdaptiveLstmConfig::new(5, 7, 3).with_n_layers(2);
+        let adaptive = AdaptiveLstmConfig::new(5, 7, 3)
+            .with_batch_first(false)
+            .with_n_layers(2);
         let other = adaptive.clone().with_d_output(Some(6));
         let case = Case::new(
             adaptive.init(&device),
@@ -85,7 +87,9 @@ fn for_every_stack(law: impl Law) {
             &device,
         );
         law.hold(&format!("adaptive, {execution:?}"), &case);
-        let plain = LstmConfig::new(5, 7).with_n_layers(2);
+        let plain = LstmConfig::new(5, 7)
+            .with_batch_first(false)
+            .with_n_layers(2);
         let other = plain.clone().with_d_output(Some(6));
         let case = Case::new(plain.init(&device), other.init(&device), execution, &device);
         law.hold(&format!("plain, {execution:?}"), &case);
@@ -203,7 +207,7 @@ fn one_length_for_all_needs_no_lengths() {
 #[should_panic(expected = "the length of row 1 is 6: must be from 1 to 5, the steps of the input")]
 fn a_length_behind_the_end_of_the_input_is_refused() {
     let device = Device::flex();
-    let lstm = LstmConfig::new(5, 7).init(&device);
+    let lstm = LstmConfig::new(5, 7).with_batch_first(false).init(&device);
     let both = Bidirectional::new(lstm.clone(), lstm);
     let _ = both.forward_ragged(Tensor::zeros([5, 2, 5], &device), &[5, 6]);
 }
@@ -214,6 +218,10 @@ fn a_length_behind_the_end_of_the_input_is_refused() {
 )]
 fn directions_that_read_different_inputs_are_refused() {
     let device = Device::flex();
-    let lstm = |d_input| LstmConfig::new(d_input, 7).init(&device);
+    let lstm = |d_input| {
+        LstmConfig::new(d_input, 7)
+            .with_batch_first(false)
+            .init(&device)
+    };
     let _ = Bidirectional::new(lstm(5), lstm(6));
 }

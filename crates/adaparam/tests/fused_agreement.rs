@@ -27,6 +27,7 @@ fn every_choice(n_layers: usize) -> Vec<AdaptiveLstmConfig> {
                     for bias in [true, false] {
                         configs.push(
                             AdaptiveLstmConfig::new(5, 7, 3)
+                                .with_batch_first(false)
                                 .with_d_output(Some(6))
                                 .with_n_layers(n_layers)
                                 .with_bias(bias)
@@ -68,6 +69,7 @@ fn the_lstm_agrees_for_every_choice() {
     for n_layers in 1..=3 {
         for bias in [true, false] {
             let config = LstmConfig::new(5, 7)
+                .with_batch_first(false)
                 .with_d_output(Some(6))
                 .with_n_layers(n_layers)
                 .with_bias(bias);
@@ -83,6 +85,7 @@ fn the_lstm_agrees_for_every_choice() {
 fn untied_gates_are_no_obstacle_where_inputs_are_not_adapted() {
     let device = Device::flex().autodiff();
     let config = AdaptiveLstmConfig::new(5, 7, 3)
+        .with_batch_first(false)
         .with_adaptation(LstmAdaptation::Output)
         .with_tying(InputTying::Untied);
     let given = Given {
@@ -145,7 +148,7 @@ proptest! {
         seed: u64,
     ) {
         let device = Device::flex().autodiff();
-        let config = LstmConfig::new(d_input, d_hidden)
+        let config = LstmConfig::new(d_input, d_hidden).with_batch_first(false)
             .with_d_output(Some(d_output))
             .with_n_layers(n_layers)
             .with_bias(bias);

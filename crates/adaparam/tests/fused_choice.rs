@@ -22,7 +22,9 @@ const EVERYTHING: Given = Given {
 };
 
 fn adaptive() -> AdaptiveLstmConfig {
-    AdaptiveLstmConfig::new(5, 7, 3).with_n_layers(2)
+    AdaptiveLstmConfig::new(5, 7, 3)
+        .with_batch_first(false)
+        .with_n_layers(2)
 }
 
 fn input(device: &Device) -> Tensor<3> {
@@ -43,7 +45,7 @@ fn windows_are_fused_unless_the_readable_version_is_asked_for() {
         let readable = config.with_execution(Execution::Readable).init(&device);
         assert!(!readable.runs_fused(&input, None, None));
 
-        let config = LstmConfig::new(5, 7);
+        let config = LstmConfig::new(5, 7).with_batch_first(false);
         assert!(config.init(&device).runs_fused(&input, None, None));
         let readable = config.with_execution(Execution::Readable).init(&device);
         assert!(!readable.runs_fused(&input, None, None));
@@ -78,6 +80,7 @@ fn the_choice_survives_everything_that_happens_to_a_module() {
     for execution in [Execution::Fused, Execution::Readable] {
         let adaptive = adaptive().init(&device).with_execution(execution);
         let plain = LstmConfig::new(5, 7)
+            .with_batch_first(false)
             .init(&device)
             .with_execution(execution);
         let of_adaptive = [
@@ -113,7 +116,9 @@ fn reloaded<M: Module>(module: M) -> M {
 
 #[test]
 fn the_choice_is_part_of_the_configuration() {
-    let config = LstmConfig::new(5, 7).with_execution(Execution::Readable);
+    let config = LstmConfig::new(5, 7)
+        .with_batch_first(false)
+        .with_execution(Execution::Readable);
     let text = config.to_string();
     assert!(text.contains("\"execution\": \"readable\""), "{text}");
     let loaded = LstmConfig::load_binary(text.as_bytes()).expect("what was written can be read");
@@ -158,7 +163,7 @@ fn adapted_inputs_of_untied_gates_are_left_to_the_readable_version() {
 #[test]
 fn two_biases_are_left_to_the_readable_version() {
     let device = Device::flex();
-    let mut lstm = LstmConfig::new(5, 7).init(&device);
+    let mut lstm = LstmConfig::new(5, 7).with_batch_first(false).init(&device);
     lstm.layers[0] = LstmCellConfig::new(5, 7)
         .with_biases(LstmBiases::Two)
         .init(&device);
@@ -171,7 +176,10 @@ fn two_biases_are_left_to_the_readable_version() {
 #[test]
 fn weights_with_adapters_are_left_to_the_readable_version() {
     let device = Device::flex().autodiff();
-    let plain = LstmConfig::new(5, 7).with_n_layers(2).init(&device);
+    let plain = LstmConfig::new(5, 7)
+        .with_batch_first(false)
+        .with_n_layers(2)
+        .init(&device);
     let plain = Numbers(1).fill(plain, &device);
     let lora = plain.clone().apply_lora(Lora::new(2, 4.0));
     let lora = Numbers(1).fill(lora, &device);
@@ -194,7 +202,7 @@ fn weights_with_adapters_are_left_to_the_readable_version() {
 #[test]
 fn a_mask_that_has_a_gradient_is_left_to_the_readable_version() {
     let device = Device::flex().autodiff();
-    let lstm = LstmConfig::new(5, 7).init(&device);
+    let lstm = LstmConfig::new(5, 7).with_batch_first(false).init(&device);
     let mask = Numbers(2).mask([3, 7], &device).require_grad();
     let masks = Masks::none(lstm.sites()).with("layers.0.hidden", Some(mask.clone()));
     assert!(!lstm.runs_fused(&input(&device), None, Some(&masks)));
@@ -208,7 +216,7 @@ fn a_mask_that_has_a_gradient_is_left_to_the_readable_version() {
 #[test]
 fn a_mask_for_all_rows_is_left_to_the_readable_version() {
     let device = Device::flex();
-    let lstm = LstmConfig::new(5, 7).init(&device);
+    let lstm = LstmConfig::new(5, 7).with_batch_first(false).init(&device);
     let mask = Numbers(2).mask([1, 7], &device);
     let masks = Masks::none(lstm.sites()).with("layers.0.hidden", Some(mask));
     assert!(!lstm.runs_fused(&input(&device), None, Some(&masks)));
@@ -223,8 +231,14 @@ fn a_mask_for_all_rows_is_left_to_the_readable_version() {
 )]
 fn a_state_of_another_stack_is_refused() {
     let device = Device::flex();
-    let of_one_layer = LstmConfig::new(5, 7).init(&device).zero_state(3, &device);
-    let lstm = LstmConfig::new(5, 7).with_n_layers(2).init(&device);
+    let of_one_layer = LstmConfig::new(5, 7)
+        .with_batch_first(false)
+        .init(&device)
+        .zero_state(3, &device);
+    let lstm = LstmConfig::new(5, 7)
+        .with_batch_first(false)
+        .with_n_layers(2)
+        .init(&device);
     let _ = lstm.forward(input(&device), Some(of_one_layer), None);
 }
 
@@ -232,7 +246,7 @@ fn a_state_of_another_stack_is_refused() {
 #[should_panic(expected = "a sequence must have at least one step")]
 fn a_sequence_without_steps_is_refused() {
     let device = Device::flex();
-    let lstm = LstmConfig::new(5, 7).init(&device);
+    let lstm = LstmConfig::new(5, 7).with_batch_first(false).init(&device);
     let _ = lstm.forward(Tensor::zeros([0, 3, 5], &device), None, None);
 }
 
@@ -255,7 +269,10 @@ fn the_kernels_see_the_stack_as_it_is() {
     };
     let lstm = adaptive().with_d_output(Some(6)).init(&device);
     assert_eq!(seen(&lstm), format!("{expected:?}"));
-    let lstm = LstmConfig::new(5, 7).with_bias(false).init(&device);
+    let lstm = LstmConfig::new(5, 7)
+        .with_batch_first(false)
+        .with_bias(false)
+        .init(&device);
     let expected = adaparam_kernels::lstm::Shape {
         input: 5,
         hidden: vec![7],
@@ -267,7 +284,12 @@ fn the_kernels_see_the_stack_as_it_is() {
 #[test]
 fn layers_and_kernels_mean_the_same_sizes_states_sites_and_parameters() {
     let device = Device::flex();
-    let lstm = |bias| LstmConfig::new(5, 7).with_n_layers(2).with_bias(bias);
+    let lstm = |bias| {
+        LstmConfig::new(5, 7)
+            .with_batch_first(false)
+            .with_n_layers(2)
+            .with_bias(bias)
+    };
     let mut stacks: Vec<Box<dyn Recurrent>> = Vec::new();
     for bias in [true, false] {
         stacks.push(Box::new(lstm(bias).with_d_output(Some(6)).init(&device)));
@@ -302,7 +324,11 @@ fn layers_and_kernels_mean_the_same_sizes_states_sites_and_parameters() {
 #[test]
 fn stacks_of_many_layers_agree_and_those_of_too_many_are_readable() {
     let device = Device::flex().autodiff();
-    let config = |n_layers| LstmConfig::new(5, 3).with_n_layers(n_layers);
+    let config = |n_layers| {
+        LstmConfig::new(5, 3)
+            .with_batch_first(false)
+            .with_n_layers(n_layers)
+    };
     for n_layers in [6, 7, 25, 26] {
         Window::new(
             config(n_layers).init(&device),

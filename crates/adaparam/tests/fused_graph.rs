@@ -19,7 +19,9 @@ const EVERYTHING: Given = Given {
 };
 
 fn adaptive(device: &Device) -> AdaptiveLstm {
-    let lstm = AdaptiveLstmConfig::new(5, 7, 3).with_n_layers(2);
+    let lstm = AdaptiveLstmConfig::new(5, 7, 3)
+        .with_batch_first(false)
+        .with_n_layers(2);
     Numbers(7).fill(lstm.init(device), device)
 }
 
@@ -211,8 +213,12 @@ const SMALL: usize = 1 << 20;
 #[test]
 fn threads_that_divide_the_batch_give_the_bits_of_one() {
     let device = Device::flex().autodiff();
-    let adaptive = AdaptiveLstmConfig::new(33, 67, 19).with_n_layers(2);
-    let plain = LstmConfig::new(33, 67).with_n_layers(2);
+    let adaptive = AdaptiveLstmConfig::new(33, 67, 19)
+        .with_batch_first(false)
+        .with_n_layers(2);
+    let plain = LstmConfig::new(33, 67)
+        .with_batch_first(false)
+        .with_n_layers(2);
     for batch in [2 * GROUP_ROWS, 4 * GROUP_ROWS + 3] {
         let adaptive = adaptive.init(&device);
         assert!(weights(&adaptive) <= SMALL);
@@ -227,16 +233,22 @@ fn threads_that_divide_the_batch_give_the_bits_of_one() {
 fn threads_that_divide_columns_give_the_bits_of_one() {
     let device = Device::flex().autodiff();
     // Too few rows to divide.
-    let small = AdaptiveLstmConfig::new(33, 67, 19).with_n_layers(2);
+    let small = AdaptiveLstmConfig::new(33, 67, 19)
+        .with_batch_first(false)
+        .with_n_layers(2);
     let few_rows = [3, GROUP_ROWS];
     let window = Window::new(small.init(&device), few_rows, EVERYTHING, 1, &device);
     assert_same_bits(&window);
     // Too many weights to be read once for each thread.
     let rows = [2, 2 * GROUP_ROWS];
-    let large = AdaptiveLstmConfig::new(65, 450, 19).init(&device);
+    let large = AdaptiveLstmConfig::new(65, 450, 19)
+        .with_batch_first(false)
+        .init(&device);
     assert!(weights(&large) > SMALL);
     assert_same_bits(&Window::new(large, rows, EVERYTHING, 1, &device));
-    let large = LstmConfig::new(65, 490).init(&device);
+    let large = LstmConfig::new(65, 490)
+        .with_batch_first(false)
+        .init(&device);
     assert!(weights(&large) > SMALL);
     assert_same_bits(&Window::new(large, rows, EVERYTHING, 1, &device));
 }
@@ -275,7 +287,10 @@ fn assert_same_bits<R: Recurrent + Module>(window: &Window<R>) {
 fn several_callers_at_once_get_the_same_bits() {
     let device = Device::flex().autodiff();
     let adaptive = window(&device);
-    let plain = LstmConfig::new(5, 70).with_n_layers(2).init(&device);
+    let plain = LstmConfig::new(5, 70)
+        .with_batch_first(false)
+        .with_n_layers(2)
+        .init(&device);
     let plain = Window::new(plain, [4, 3], EVERYTHING, 1, &device);
     let of_adaptive = adaptive.outcome(Execution::Fused);
     let of_plain = plain.outcome(Execution::Fused);

@@ -15,7 +15,9 @@ fn stack(form: GruForm, d_input: usize, d_hidden: usize, device: &Device) -> Gru
         form,
         ..GruSettings::default()
     };
-    settings.stack(StackSizes::new(d_input, d_hidden, 1), device)
+    settings
+        .stack(StackSizes::new(d_input, d_hidden, 1), device)
+        .with_batch_first(false)
 }
 
 fn tensor<const D: usize>(values: &[f64], shape: [usize; D], device: &Device) -> Tensor<D> {

@@ -69,6 +69,7 @@ fn stack(device: &Device) -> Stacked<Damped> {
     Stacked::new(sizes, |d_input, d_hidden| {
         Damped::new(d_input, d_hidden, device)
     })
+    .with_batch_first(false)
 }
 
 fn window(device: &Device) -> Window<Stacked<Damped>> {

@@ -35,6 +35,7 @@ fn adaptive() -> impl Iterator<Item = AdaptiveLstmConfig> {
     let choices = [PolicyModel::Static, PolicyModel::Recurrent].map(|policy| {
         [Summary::Own, Summary::Hybrid].map(|summary| {
             AdaptiveLstmConfig::new(5, 7, 3)
+                .with_batch_first(false)
                 .with_d_output(Some(6))
                 .with_n_layers(2)
                 .with_policy(policy)
@@ -46,6 +47,7 @@ fn adaptive() -> impl Iterator<Item = AdaptiveLstmConfig> {
 
 fn plain() -> LstmConfig {
     LstmConfig::new(5, 7)
+        .with_batch_first(false)
         .with_d_output(Some(6))
         .with_n_layers(2)
 }
@@ -102,7 +104,9 @@ fn the_fused_operation_agrees_about_ragged_batches() {
 #[test]
 fn ragged_batches_are_fused() {
     let device = Device::flex().autodiff();
-    let stack = LstmConfig::new(33, 67).init(&device);
+    let stack = LstmConfig::new(33, 67)
+        .with_batch_first(false)
+        .init(&device);
     let window = Window::new(stack, [5, 3], EVERYTHING, 1, &device).ragged(&[3, 5, 1]);
     let outcomes = [Execution::Readable, Execution::Fused].map(|e| window.outcome(e));
     // Sums of so many terms differ in their last bits unless they are added in the same order.

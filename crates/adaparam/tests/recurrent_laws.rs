@@ -43,6 +43,7 @@ fn cases() -> impl Strategy<Value = Case> {
         let (policy, summary, adaptation, tying, layout, bias, execution) = choices;
         Case {
             config: AdaptiveLstmConfig::new(d_input, d_hidden, d_latent)
+                .with_batch_first(false)
                 .with_d_output(d_output)
                 .with_n_layers(n_layers)
                 .with_policy(policy)
@@ -61,6 +62,7 @@ fn cases() -> impl Strategy<Value = Case> {
 impl Case {
     fn plain_config(&self) -> LstmConfig {
         LstmConfig::new(self.config.d_input, self.config.d_hidden)
+            .with_batch_first(false)
             .with_d_output(self.config.d_output)
             .with_n_layers(self.config.n_layers)
             .with_bias(self.config.bias)

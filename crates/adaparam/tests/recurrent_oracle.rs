@@ -53,6 +53,7 @@ fn the_lstm_is_what_the_equations_say() {
             for dropout in [0.0, 0.4] {
                 device.seed(7);
                 let config = LstmConfig::new(D_INPUT, D_HIDDEN)
+                    .with_batch_first(false)
                     .with_d_output(Some(D_OUTPUT))
                     .with_n_layers(n_layers)
                     .with_bias(bias);
@@ -79,6 +80,7 @@ fn every_choice() -> Vec<AdaptiveLstmConfig> {
                             for n_layers in 1..=3 {
                                 configs.push(
                                     AdaptiveLstmConfig::new(D_INPUT, D_HIDDEN, D_LATENT)
+                                        .with_batch_first(false)
                                         .with_d_output(Some(D_OUTPUT))
                                         .with_n_layers(n_layers)
                                         .with_bias(bias)

@@ -10,9 +10,13 @@ fn stacks() -> Vec<Box<dyn Recurrent>> {
     let device = Device::flex();
     let mut stacks: Vec<Box<dyn Recurrent>> = Vec::new();
     for execution in [Execution::Readable, Execution::Fused] {
-        let plain = LstmConfig::new(5, 7).with_n_layers(2);
+        let plain = LstmConfig::new(5, 7)
+            .with_batch_first(false)
+            .with_n_layers(2);
         stacks.push(Box::new(plain.with_execution(execution).init(&device)));
-        let adaptive = AdaptiveLstmConfig::new(5, 7, 3).with_n_layers(2);
+        let adaptive = AdaptiveLstmConfig::new(5, 7, 3)
+            .with_batch_first(false)
+            .with_n_layers(2);
         stacks.push(Box::new(adaptive.with_execution(execution).init(&device)));
     }
     stacks
@@ -59,13 +63,12 @@ fn refusals(stack: &dyn Recurrent, state: Option<&State>, masks: Option<&Masks>)
 fn an_input_of_another_width() {
     let device = Device::flex();
     for stack in stacks() {
-        let words = "the input is [4, 3, 6], [steps, rows, width]: its width must be 5, the d_input of these layers";
+        let words = "d_input is 5, got 6: the input is [4, 3, 6], [steps, batch, d_input]";
         let wide = || Tensor::ones([4, 3, 6], &device);
         assert_eq!(refusal(|| stack.forward(wide(), None, None)), words);
         let ragged = || stack.forward_ragged(wide(), &[4, 1, 2], None, None);
         assert_eq!(refusal(ragged), words);
-        let words =
-            "the input is [3, 6], [rows, width]: its width must be 5, the d_input of these layers";
+        let words = "d_input is 5, got 6: the input is [3, 6], [batch, d_input]";
         let x = Tensor::ones([3, 6], &device);
         assert_eq!(refusal(|| stack.step(x, zeros(&*stack, 3), None)), words);
     }
@@ -75,7 +78,7 @@ fn an_input_of_another_width() {
 fn an_input_without_steps() {
     for stack in stacks() {
         let none = || Tensor::ones([0, 3, 5], &Device::flex());
-        let words = "a sequence must have at least one step";
+        let words = "the input is [0, 3, 5], [steps, batch, d_input]: a sequence must have at least one step";
         assert_eq!(refusal(|| stack.forward(none(), None, None)), words);
     }
 }
@@ -83,7 +86,10 @@ fn an_input_without_steps() {
 #[test]
 fn a_state_of_other_layers() {
     let device = Device::flex();
-    let one_layer = LstmConfig::new(5, 7).init(&device).zero_state(3, &device);
+    let one_layer = LstmConfig::new(5, 7)
+        .with_batch_first(false)
+        .init(&device)
+        .zero_state(3, &device);
     for stack in stacks() {
         let names: Vec<String> = stack.states().into_iter().map(|slot| slot.name).collect();
         let words = format!(
@@ -102,9 +108,7 @@ fn a_state_of_other_rows_or_another_width() {
     for stack in stacks() {
         let first = stack.states()[0].name.clone();
         let words = |dims: [usize; 2]| {
-            format!(
-                "state {first} is {dims:?}: must be [3, 7], rows of the input and width of the layer"
-            )
+            format!("state {first} must be [3, 7], [batch, width], got {dims:?}")
         };
         for refusal in refusals(&*stack, Some(&zeros(&*stack, 2)), None) {
             assert_eq!(refusal, words([2, 7]));
@@ -119,7 +123,12 @@ fn a_state_of_other_rows_or_another_width() {
 #[test]
 fn masks_of_other_layers() {
     let device = Device::flex();
-    let of_one_layer = Masks::none(LstmConfig::new(5, 7).init(&device).sites());
+    let of_one_layer = Masks::none(
+        LstmConfig::new(5, 7)
+            .with_batch_first(false)
+            .init(&device)
+            .sites(),
+    );
     for stack in stacks() {
         let names: Vec<String> = stack.sites().into_iter().map(|site| site.name).collect();
         let words = format!(
@@ -140,8 +149,9 @@ fn masks_of_other_rows_or_another_width() {
         for dims in [[2, 7], [3, 6]] {
             let mask = Tensor::ones(dims, &device);
             let masks = Masks::none(stack.sites()).with("layers.1.hidden", Some(mask));
-            let words =
-                format!("mask layers.1.hidden is {dims:?}: must be [3, 7], or one row for all");
+            let words = format!(
+                "mask layers.1.hidden must be [3, 7], [batch, width], or one row for all, got {dims:?}"
+            );
             for refusal in refusals(&*stack, None, Some(&masks)) {
                 assert_eq!(refusal, words);
             }
@@ -177,14 +187,20 @@ fn lengths_that_are_not_within_the_input() {
 fn policies_of_what_does_not_fit() {
     let device = Device::flex();
     let lstm = AdaptiveLstmConfig::new(5, 7, 3)
+        .with_batch_first(false)
         .with_n_layers(2)
         .init(&device);
     let none = Tensor::ones([0, 3, 5], &device);
     assert_eq!(
         refusal(|| lstm.forward_with_policies(none, None, None)),
-        "a sequence must have at least one step"
+        "the input is [0, 3, 5], [steps, batch, d_input]: a sequence must have at least one step"
     );
-    let other = Masks::none(LstmConfig::new(5, 7).init(&device).sites());
+    let other = Masks::none(
+        LstmConfig::new(5, 7)
+            .with_batch_first(false)
+            .init(&device)
+            .sites(),
+    );
     assert_eq!(
         refusal(|| lstm.forward_with_policies(input(), None, Some(&other))),
         "the masks are of other layers: they have layers.0.hidden; these layers have the sites \
@@ -195,7 +211,7 @@ fn policies_of_what_does_not_fit() {
 #[test]
 fn names_that_a_stack_has_not() {
     let device = Device::flex();
-    let lstm = LstmConfig::new(5, 7).init(&device);
+    let lstm = LstmConfig::new(5, 7).with_batch_first(false).init(&device);
     let state = zeros(&lstm, 3);
     assert_eq!(
         refusal(|| state["layers.0.latent"].clone()),

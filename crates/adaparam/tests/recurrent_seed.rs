@@ -17,6 +17,7 @@ fn the_seed_of_the_device_decides_the_weights() {
         device.seed(seed);
         weights(
             &AdaptiveLstmConfig::new(5, 7, 3)
+                .with_batch_first(false)
                 .with_n_layers(2)
                 .init(&device),
         )
@@ -33,10 +34,12 @@ fn a_first_window_draws_the_same_weights_however_it_is_computed() {
     let draw = |execution: Execution| {
         device.seed(3);
         let adaptive = AdaptiveLstmConfig::new(5, 7, 3)
+            .with_batch_first(false)
             .with_n_layers(2)
             .with_execution(execution)
             .init(&device);
         let plain = LstmConfig::new(7, 4)
+            .with_batch_first(false)
             .with_n_layers(2)
             .with_execution(execution)
             .init(&device);
@@ -54,14 +57,21 @@ fn numbers_that_are_set_are_kept_and_none_are_drawn() {
     device.seed(3);
     let untouched = numbers(&Tensor::<1>::random([4], Distribution::Default, &device));
     let stacks: [Box<dyn Recurrent>; 3] = [
-        Box::new(LstmConfig::new(5, 7).with_n_layers(2).init(&device)),
         Box::new(
-            AdaptiveLstmConfig::new(5, 7, 3)
+            LstmConfig::new(5, 7)
+                .with_batch_first(false)
                 .with_n_layers(2)
                 .init(&device),
         ),
         Box::new(
             AdaptiveLstmConfig::new(5, 7, 3)
+                .with_batch_first(false)
+                .with_n_layers(2)
+                .init(&device),
+        ),
+        Box::new(
+            AdaptiveLstmConfig::new(5, 7, 3)
+                .with_batch_first(false)
                 .with_policy(PolicyModel::Static)
                 .init(&device),
         ),

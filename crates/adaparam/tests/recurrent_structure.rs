@@ -15,6 +15,7 @@ use serde_json::Value;
 #[test]
 fn the_parameters_of_the_lstm_are_frozen() {
     let lstm = LstmConfig::new(5, 7)
+        .with_batch_first(false)
         .with_d_output(Some(6))
         .with_n_layers(2)
         .init(&Device::flex());
@@ -31,6 +32,7 @@ layers.1.bias [24]";
 #[test]
 fn the_parameters_of_the_adaptive_lstm_are_frozen() {
     let config = AdaptiveLstmConfig::new(5, 7, 3)
+        .with_batch_first(false)
         .with_d_output(Some(6))
         .with_n_layers(2);
     let expected = "\
@@ -88,7 +90,9 @@ fn named_parameters(stack: &dyn Recurrent) -> String {
 
 #[test]
 fn the_names_of_the_lstms_parameters_are_frozen_and_those_in_files_are_pytorchs() {
-    let config = LstmConfig::new(5, 7).with_d_output(Some(6));
+    let config = LstmConfig::new(5, 7)
+        .with_batch_first(false)
+        .with_d_output(Some(6));
     let expected = "\
 layers.0.weight_input [5, 28] 0.weight_ih_l0
 layers.0.weight_hidden [7, 28] 0.weight_hh_l0
@@ -116,6 +120,7 @@ layers.0.bias_hidden [24] 0.bias_hh_l0";
 fn the_names_of_the_adaptive_lstms_parameters_are_frozen_and_those_in_files_are_the_released_ones()
 {
     let config = AdaptiveLstmConfig::new(5, 7, 3)
+        .with_batch_first(false)
         .with_d_output(Some(6))
         .with_n_layers(2);
     let expected = "\
@@ -162,6 +167,7 @@ layers.1.bias [24] alstm_layers.1.bias";
 fn the_17m_model_has_as_many_parameters_as_the_released_one() {
     let (vocabulary, d_embedding) = (10_000, 400);
     let lstm = AdaptiveLstmConfig::new(d_embedding, 1150, 100)
+        .with_batch_first(false)
         .with_d_output(Some(d_embedding))
         .with_n_layers(2)
         .init(&Device::flex());
@@ -175,7 +181,7 @@ fn the_17m_model_has_as_many_parameters_as_the_released_one() {
 #[test]
 fn a_single_layer_has_no_other_latent_to_look_at() {
     let device = Device::flex();
-    let config = AdaptiveLstmConfig::new(5, 7, 3);
+    let config = AdaptiveLstmConfig::new(5, 7, 3).with_batch_first(false);
     let hybrid = config.clone().with_summary(Summary::Hybrid).init(&device);
     let own = config.with_summary(Summary::Own).init(&device);
     assert_eq!(hybrid.summary(), Summary::Own);
@@ -197,7 +203,9 @@ fn sub_policies_lie_where_the_paper_and_the_released_code_put_them() {
             let expected: Vec<Vec<usize>> =
                 serde_json::from_value(layer[key].clone()).expect("slices are pairs");
             let split = split_of(
-                &AdaptiveLstmConfig::new(number("input"), number("hidden"), 1).with_layout(layout),
+                &AdaptiveLstmConfig::new(number("input"), number("hidden"), 1)
+                    .with_batch_first(false)
+                    .with_layout(layout),
             );
             let ours: Vec<Vec<usize>> = parts(&split)
                 .into_iter()
@@ -219,6 +227,7 @@ fn the_papers_sub_policies_tile_the_policy_vector() {
         for tying in [InputTying::Tied, InputTying::Untied] {
             for bias in [true, false] {
                 let config = AdaptiveLstmConfig::new(5, 7, 3)
+                    .with_batch_first(false)
                     .with_adaptation(adaptation)
                     .with_tying(tying)
                     .with_bias(bias);
@@ -239,6 +248,7 @@ fn each_adaptation_has_the_diagonals_it_is_named_after() {
     let widths = |adaptation, tying| {
         let split = split_of(
             &AdaptiveLstmConfig::new(5, 7, 3)
+                .with_batch_first(false)
                 .with_adaptation(adaptation)
                 .with_tying(tying),
         );
@@ -274,7 +284,9 @@ fn each_adaptation_has_the_diagonals_it_is_named_after() {
 #[test]
 fn a_record_brings_back_every_bit() {
     let device = Device::flex();
-    let config = AdaptiveLstmConfig::new(5, 7, 3).with_n_layers(2);
+    let config = AdaptiveLstmConfig::new(5, 7, 3)
+        .with_batch_first(false)
+        .with_n_layers(2);
     let input = Tensor::random([4, 2, 5], Distribution::Normal(0.0, 1.0), &device);
     let saved = config.init(&device);
     let (expected, _) = saved.forward(input.clone(), None, None);
@@ -292,6 +304,7 @@ fn a_record_brings_back_every_bit() {
 #[test]
 fn a_configuration_survives_json() {
     let config = AdaptiveLstmConfig::new(5, 7, 3)
+        .with_batch_first(false)
         .with_d_output(Some(4))
         .with_policy(PolicyModel::Static)
         .with_layout(PolicyLayout::Released)
@@ -306,8 +319,10 @@ fn a_configuration_survives_json() {
 fn the_forget_gate_starts_with_a_bias_of_one() {
     let device = Device::flex();
     let forget_gate_of_two_units = [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0];
-    let adaptive = AdaptiveLstmConfig::new(3, 2, 2).init(&device);
-    let plain = LstmConfig::new(3, 2).init(&device);
+    let adaptive = AdaptiveLstmConfig::new(3, 2, 2)
+        .with_batch_first(false)
+        .init(&device);
+    let plain = LstmConfig::new(3, 2).with_batch_first(false).init(&device);
     let with_two = LstmCellConfig::new(3, 2)
         .with_biases(LstmBiases::Two)
         .init(&device);
@@ -330,6 +345,7 @@ fn the_forget_gate_starts_with_a_bias_of_one() {
 fn detaching_a_state_ends_its_history() {
     let device = Device::flex().autodiff();
     let lstm = AdaptiveLstmConfig::new(3, 2, 2)
+        .with_batch_first(false)
         .with_n_layers(2)
         .init(&device);
     let x = Tensor::<3>::ones([2, 1, 3], &device).require_grad();
@@ -354,6 +370,7 @@ fn every_tensor_of_a_state_has_a_name() {
     };
     let adaptive = |policy| {
         AdaptiveLstmConfig::new(3, 2, 2)
+            .with_batch_first(false)
             .with_policy(policy)
             .init(&device)
     };
@@ -366,7 +383,12 @@ fn every_tensor_of_a_state_has_a_name() {
         "layers.0.main.hidden layers.0.main.cell layers.0.latent.hidden"
     );
     assert_eq!(
-        names(&LstmConfig::new(3, 2).with_n_layers(2).init(&device)),
+        names(
+            &LstmConfig::new(3, 2)
+                .with_batch_first(false)
+                .with_n_layers(2)
+                .init(&device)
+        ),
         "layers.0.hidden layers.0.cell layers.1.hidden layers.1.cell"
     );
 }
@@ -375,6 +397,7 @@ fn every_tensor_of_a_state_has_a_name() {
 fn layers_say_what_they_are() {
     let device = Device::flex();
     let adaptive = AdaptiveLstmConfig::new(5, 7, 3)
+        .with_batch_first(false)
         .with_d_output(Some(6))
         .with_n_layers(2)
         .init(&device);
@@ -383,7 +406,10 @@ fn layers_say_what_they_are() {
         "AdaptiveLstm {d_input: 5, d_hidden: [7, 6], d_latent: 3, policy: Recurrent, summary: Hybrid, \
          adaptation: Io, tying: Tied, layout: Paper, bias: true, params: 1735}"
     );
-    let plain = LstmConfig::new(5, 7).with_n_layers(2).init(&device);
+    let plain = LstmConfig::new(5, 7)
+        .with_batch_first(false)
+        .with_n_layers(2)
+        .init(&device);
     assert_eq!(
         plain.to_string(),
         "Lstm {d_input: 5, d_hidden: [7, 7], params: 784}"
@@ -393,8 +419,10 @@ fn layers_say_what_they_are() {
 #[test]
 fn to_print_layers_draws_no_weights() {
     let device = Device::flex();
-    let adaptive = AdaptiveLstmConfig::new(5, 7, 3).init(&device);
-    let plain = LstmConfig::new(5, 7).init(&device);
+    let adaptive = AdaptiveLstmConfig::new(5, 7, 3)
+        .with_batch_first(false)
+        .init(&device);
+    let plain = LstmConfig::new(5, 7).with_batch_first(false).init(&device);
     let _ = format!(
         "{adaptive} {plain} {} {}",
         adaptive.layers[0], plain.layers[0]
@@ -408,7 +436,9 @@ fn to_print_layers_draws_no_weights() {
 #[test]
 #[should_panic(expected = "AdaptiveLstmConfig: d_latent = 0: must be at least 1")]
 fn a_size_of_zero_is_refused() {
-    let _ = AdaptiveLstmConfig::new(5, 7, 0).init(&Device::flex());
+    let _ = AdaptiveLstmConfig::new(5, 7, 0)
+        .with_batch_first(false)
+        .init(&Device::flex());
 }
 
 fn split_of(config: &AdaptiveLstmConfig) -> PolicySplit {

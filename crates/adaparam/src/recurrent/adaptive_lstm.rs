@@ -1,10 +1,11 @@
 use burn::config::Config;
-use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
+use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn::Initializer;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 
 use super::adaptive_cell::AdaptiveLstmCell;
-use super::contract::{Recurrent, assert_step, assert_window};
+use super::contract::{Recurrent, assert_input, assert_step, assert_window, with_axes};
+use super::dropout::SiteDropout;
 use super::execution::Execution;
 #[cfg(feature = "kernels")]
 use super::fused;
@@ -14,11 +15,12 @@ use super::latent::{LatentState, PolicyLatent, PolicyModel, Summary};
 use super::lstm_cell::RecurrentInitializer;
 use super::masks::Masks;
 use super::policy::{InputTying, LstmAdaptation, PolicyLayout, PolicyShape};
-use super::sequence::unroll;
+use super::sequence::step_by_step;
 use super::sizes::StackSizes;
 use super::slot::Slot;
 use super::stacked::in_layer;
 use super::state::State;
+use crate::form::form;
 use crate::semi_orthogonal::semi_orthogonal;
 use crate::settings::{Kind, within};
 
@@ -59,6 +61,15 @@ pub struct AdaptiveLstmConfig {
     /// semi-orthogonal, with a forget-gate bias of 1.
     #[config(default = "RecurrentInitializer::SemiOrthogonal")]
     pub policy_initializer: RecurrentInitializer,
+    /// The probability to drop hidden states of the main cells while training; see [`SiteDropout`].
+    #[config(default = 0.0)]
+    pub dropout: f64,
+    /// The probability to drop latents of the policies while training.
+    #[config(default = 0.0)]
+    pub latent_dropout: f64,
+    /// Whether sequences are `[B, T, I]`, as in Burn, or `[T, B, I]`.
+    #[config(default = true)]
+    pub batch_first: bool,
     /// How windows are computed.
     #[config(default = "Execution::Fused")]
     pub execution: Execution,
@@ -86,6 +97,11 @@ pub struct AdaptiveLstmConfig {
 pub struct AdaptiveLstm {
     /// The layers, the lowest first.
     pub layers: Vec<AdaptiveLstmCell>,
+    dropout: SiteDropout,
+    /// How the policies are read, so that a record of another form is refused.
+    form: Param<Tensor<1, Int>>,
+    #[module(skip)]
+    batch_first: bool,
     #[module(skip)]
     pub(super) summary: Summary,
     #[module(skip)]
@@ -132,6 +148,9 @@ impl AdaptiveLstmConfig {
                 .layers()
                 .map(|(d_input, d_hidden)| self.init_layer(d_input, d_hidden, device))
                 .collect(),
+            dropout: SiteDropout::new(&[("hidden", self.dropout), ("latent", self.latent_dropout)]),
+            form: self.form(device),
+            batch_first: self.batch_first,
             summary: self.effective_summary(),
             adaptation: self.adaptation,
             tying: self.tying,
@@ -185,6 +204,30 @@ impl AdaptiveLstmConfig {
             bias: self.bias.then(|| forget_gate_bias(d_hidden, device)),
             split,
         }
+    }
+
+    fn form(&self, device: &Device) -> Param<Tensor<1, Int>> {
+        let here = [
+            self.policy as i32,
+            self.effective_summary() as i32,
+            self.adaptation as i32,
+            self.tying as i32,
+            self.layout as i32,
+        ];
+        form(here.to_vec(), device, move |found| {
+            let both = FORM.iter().zip(found.iter().zip(here));
+            let mut differences = both.filter(|(_, (found, here))| *found != here);
+            let Some((&(key, names), (&found, here))) = differences.next() else {
+                return "the record is of another form than this AdaptiveLstm".to_owned();
+            };
+            let name = |code: i32| names.get(code as usize).copied().unwrap_or("unknown");
+            format!(
+                "the record is of an AdaptiveLstm with {key} = {}; this one has {key} = {}: initialise it with the \
+                 configuration of the record",
+                name(found),
+                name(here)
+            )
+        })
     }
 
     /// With a single layer there is no other layer's latent to look at.
@@ -269,21 +312,24 @@ impl AdaptiveLstm {
     }
 
     /// [`forward`](Recurrent::forward) that also gives the policy vectors of every step, to see what the layers adapt to.
+    /// Drops only what `masks` say.
     ///
     /// # Shapes
     ///
-    /// - policies: `[T, B, P]` for each layer, the lowest first
+    /// - policies: `[B, T, P]`, or `[T, B, P]` if not batch first, for each layer, the lowest first
     pub fn forward_with_policies(
         &self,
         input: Tensor<3>,
         state: Option<State>,
         masks: Option<&Masks>,
     ) -> (Tensor<3>, State, Vec<Tensor<3>>) {
+        assert_input(self, input.dims(), self.batch_first);
+        let input = with_axes(self, input);
         assert_window(self, &input, None, state.as_ref(), masks);
         let [_, batch_size, _] = input.dims();
         let mut policies = vec![Vec::new(); self.layers.len()];
         let state = state.unwrap_or_else(|| self.zero_state(batch_size, &input.device()));
-        let (output, state) = unroll(input, state, |x, state| {
+        let (output, state) = step_by_step(input, state, |x, state| {
             let step = self.step_with_policies(x, state, masks);
             for (of_layer, policy) in policies.iter_mut().zip(step.policies) {
                 of_layer.push(policy);
@@ -292,8 +338,8 @@ impl AdaptiveLstm {
         });
         let policies = policies
             .into_iter()
-            .map(|of_layer| Tensor::stack(of_layer, 0));
-        (output, state, policies.collect())
+            .map(|of_layer| with_axes(self, Tensor::stack(of_layer, 0)));
+        (with_axes(self, output), state, policies.collect())
     }
 
     /// The summary `v` of a layer, from the hidden state below, its own previous one and the latent below. Paper
@@ -311,6 +357,15 @@ impl AdaptiveLstm {
         self.summary
     }
 }
+
+/// The choices that decide how numbers are read, with the names of each in the order of its type.
+const FORM: [(&str, &[&str]); 5] = [
+    ("policy", &["static", "recurrent"]),
+    ("summary", &["own", "hybrid"]),
+    ("adaptation", &["output", "input", "io"]),
+    ("tying", &["tied", "untied"]),
+    ("layout", &["paper", "released"]),
+];
 
 /// The sites of a layer, in their order.
 const HIDDEN: usize = 0;
@@ -368,6 +423,14 @@ impl Recurrent for AdaptiveLstm {
 
     fn set_execution(&mut self, execution: Execution) {
         self.execution = execution;
+    }
+
+    fn batch_first(&self) -> bool {
+        self.batch_first
+    }
+
+    fn dropout(&self) -> Option<&SiteDropout> {
+        Some(&self.dropout)
     }
 
     /// The names of the PyTorch code that the authors released.

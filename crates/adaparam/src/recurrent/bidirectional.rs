@@ -19,9 +19,9 @@ use super::state::State;
 /// let config = LstmConfig::new(8, 16);
 /// let lstm = Bidirectional::new(config.init(&device), config.init(&device));
 /// // Three sentences, of 5, 2 and 4 words.
-/// let sentences = Tensor::<3>::ones([5, 3, 8], &device); // [T, B, I]
+/// let sentences = Tensor::<3>::ones([3, 5, 8], &device); // [B, T, I]
 /// let output = lstm.forward_ragged(sentences, &[5, 2, 4]);
-/// assert_eq!(output.output.dims(), [5, 3, 32]);
+/// assert_eq!(output.output.dims(), [3, 5, 32]);
 /// ```
 #[derive(Module, Debug)]
 pub struct Bidirectional<R: Recurrent + Module + ModuleDisplay> {
@@ -34,7 +34,7 @@ pub struct Bidirectional<R: Recurrent + Module + ModuleDisplay> {
 /// What a [`Bidirectional`] stack gives.
 #[derive(Debug, Clone)]
 pub struct BothDirections {
-    /// Both outputs side by side, at the steps of the input: `[T, B, 2 O]`.
+    /// Both outputs side by side, at the steps of the input: `[B, T, 2 O]`, or `[T, B, 2 O]` if the stacks take time first.
     pub output: Tensor<3>,
     /// The state after a row's last step.
     pub onward: State,
@@ -47,12 +47,17 @@ impl<R: Recurrent + Module + ModuleDisplay> Bidirectional<R> {
     ///
     /// # Panics
     ///
-    /// Panics if they read inputs of different sizes.
+    /// Panics if they read inputs of different sizes, or one takes the batch first and the other time.
     pub fn new(onward: R, backward: R) -> Self {
         let (ahead, back) = (onward.d_input(), backward.d_input());
         assert!(
             ahead == back,
             "Bidirectional: both directions read the same input, got d_input = {ahead} and {back}"
+        );
+        let (ahead, back) = (onward.batch_first(), backward.batch_first());
+        assert!(
+            ahead == back,
+            "Bidirectional: both directions read the same input, got batch_first = {ahead} and {back}"
         );
         Self { onward, backward }
     }
@@ -61,9 +66,9 @@ impl<R: Recurrent + Module + ModuleDisplay> Bidirectional<R> {
     ///
     /// # Shapes
     ///
-    /// - `input`: `[T, B, I]`, time first
+    /// - `input`: `[B, T, I]`, or `[T, B, I]` if the stacks take time first
     pub fn forward(&self, input: Tensor<3>) -> BothDirections {
-        let [steps, batch_size, _] = input.dims();
+        let [steps, batch_size] = self.sizes(&input);
         self.forward_ragged(input, &vec![steps; batch_size])
     }
 
@@ -72,7 +77,7 @@ impl<R: Recurrent + Module + ModuleDisplay> Bidirectional<R> {
     ///
     /// # Shapes
     ///
-    /// - `input`: `[T, B, I]`, time first
+    /// - `input`: as of [`forward`](Self::forward)
     pub fn forward_ragged(&self, input: Tensor<3>, lengths: &[usize]) -> BothDirections {
         self.forward_masked(input, lengths, None, None)
     }
@@ -85,29 +90,45 @@ impl<R: Recurrent + Module + ModuleDisplay> Bidirectional<R> {
         onward: Option<&Masks>,
         backward: Option<&Masks>,
     ) -> BothDirections {
-        let [steps, batch_size, _] = input.dims();
+        let [steps, batch_size] = self.sizes(&input);
         assert_lengths(lengths, steps, batch_size);
-        let turned = reversed(input.clone(), lengths);
+        let time_axis = self.time_axis();
+        let turned = reversed(input.clone(), time_axis, lengths);
         let (ahead, end) = self.onward.forward_ragged(input, lengths, None, onward);
         let (back, start) = self
             .backward
             .forward_ragged(turned, lengths, None, backward);
         BothDirections {
-            output: Tensor::cat(vec![ahead, reversed(back, lengths)], 2),
+            output: Tensor::cat(vec![ahead, reversed(back, time_axis, lengths)], 2),
             onward: end,
             backward: start,
         }
     }
+
+    fn time_axis(&self) -> usize {
+        usize::from(self.onward.batch_first())
+    }
+
+    /// The steps and the rows of a sequence.
+    fn sizes(&self, sequence: &Tensor<3>) -> [usize; 2] {
+        let (dims, time_axis) = (sequence.dims(), self.time_axis());
+        [dims[time_axis], dims[1 - time_axis]]
+    }
 }
 
 /// Every row from its end to its beginning; what lies behind the end stays where it is.
-fn reversed(sequence: Tensor<3>, lengths: &[usize]) -> Tensor<3> {
-    let [steps, batch_size, width] = sequence.dims();
+fn reversed(sequence: Tensor<3>, time_axis: usize, lengths: &[usize]) -> Tensor<3> {
+    let dims = sequence.dims();
+    let steps = dims[time_axis];
     if lengths.iter().all(|&length| length == steps) {
-        return sequence.flip([0]);
+        return sequence.flip([time_axis]);
     }
-    let places = places(steps, lengths, &sequence.device());
-    sequence.gather(0, places.expand([steps, batch_size, width]))
+    let places = places(steps, lengths, &sequence.device()); // [T, B, 1]
+    let places = match time_axis {
+        0 => places,
+        _ => places.swap_dims(0, 1),
+    };
+    sequence.gather(time_axis, places.expand(dims))
 }
 
 /// For each step and row, the step that takes its place: `[T, B, 1]`.

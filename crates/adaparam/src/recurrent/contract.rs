@@ -2,11 +2,12 @@ use std::fmt::Debug;
 
 use burn::tensor::{Device, Tensor};
 
+use super::dropout::SiteDropout;
 use super::execution::Execution;
 #[cfg(feature = "kernels")]
 use super::fused;
 use super::masks::Masks;
-use super::sequence::{assert_lengths, unroll, unroll_ragged};
+use super::sequence::{assert_lengths, step_by_step, step_by_step_ragged};
 use super::slot::Slot;
 use super::state::State;
 use crate::parameters::Parameters;
@@ -17,7 +18,9 @@ use crate::parameters::Parameters;
 /// [`AdaptiveLstm`](super::AdaptiveLstm), whose layers look at each other. Whatever takes a `&dyn Recurrent` works for all
 /// of them.
 ///
-/// Sequences are time-major, `[T, B, I]`; `x.swap_dims(0, 1)` turns Burn's `[B, T, I]` into it and back.
+/// [`forward`](Self::forward) takes sequences as Burn's own layers do, `[B, T, I]`, unless the stack was made with
+/// `with_batch_first(false)`, and does the stack's dropout. [`unroll`](Self::unroll) is what lies below: always time first,
+/// with the masks that it is given.
 pub trait Recurrent: Parameters + Debug + Send + Sync {
     /// The size of the input.
     fn d_input(&self) -> usize;
@@ -48,6 +51,16 @@ pub trait Recurrent: Parameters + Debug + Send + Sync {
 
     /// Lets windows be computed as `execution` says from now on.
     fn set_execution(&mut self, execution: Execution);
+
+    /// Whether [`forward`](Self::forward) takes and gives `[B, T, …]`, as Burn's own layers do, or `[T, B, …]`.
+    fn batch_first(&self) -> bool {
+        true
+    }
+
+    /// What [`forward`](Self::forward) drops while training, where it is given no masks.
+    fn dropout(&self) -> Option<&SiteDropout> {
+        None
+    }
 
     /// The name in files of the parameter at `path`.
     fn stored_name(&self, path: &str) -> String {
@@ -87,13 +100,16 @@ pub trait Recurrent: Parameters + Debug + Send + Sync {
         Masks::draw(self.sites(), batch_size, rates, device)
     }
 
-    /// The unroll: [`step`](Self::step) for each row of a sequence, from `state` or from zeros. Gives every output and the
-    /// state after the last step. On the CPU this is one fused operation where there is one; see [`Execution`].
+    /// Every output of a batch of sequences, from `state` or from zeros, and the state after the last step. On the CPU this
+    /// is one fused operation where there is one; see [`Execution`].
+    ///
+    /// Without `masks` the stack drops what [`dropout`](Self::dropout) says, drawn anew for each call, and nothing on a
+    /// device without autodiff: after `valid()` there is no dropout.
     ///
     /// # Shapes
     ///
-    /// - `input`: `[T, B, I]`, time first
-    /// - output: `[T, B, O]`
+    /// - `input`: `[B, T, I]`, or `[T, B, I]` if not [`batch_first`](Self::batch_first)
+    /// - output: `[B, T, O]`, or `[T, B, O]`
     ///
     /// # Panics
     ///
@@ -123,11 +139,50 @@ pub trait Recurrent: Parameters + Debug + Send + Sync {
         forward(self, input, Some(lengths), state, masks)
     }
 
+    /// [`step`](Self::step) for each row of a window, always time first, with no other dropout than `masks`.
+    ///
+    /// # Shapes
+    ///
+    /// - `input`: `[T, B, I]`, time first
+    /// - output: `[T, B, O]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if a shape is another, or `state` or `masks` are of other layers.
+    fn unroll(
+        &self,
+        input: Tensor<3>,
+        state: Option<State>,
+        masks: Option<&Masks>,
+    ) -> (Tensor<3>, State) {
+        assert_input(self, input.dims(), false);
+        unroll(self, input, None, state, masks)
+    }
+
+    /// [`unroll`](Self::unroll) of sequences of different lengths, as [`forward_ragged`](Self::forward_ragged).
+    ///
+    /// # Panics
+    ///
+    /// As [`unroll`](Self::unroll), and if a row has no length, or one that is not from 1 to `T`.
+    fn unroll_ragged(
+        &self,
+        input: Tensor<3>,
+        lengths: &[usize],
+        state: Option<State>,
+        masks: Option<&Masks>,
+    ) -> (Tensor<3>, State) {
+        assert_input(self, input.dims(), false);
+        unroll(self, input, Some(lengths), state, masks)
+    }
+
     /// Whether [`forward`](Self::forward) of these tensors would be one fused operation; see [`Execution::Fused`]. Weights
     /// that have not been drawn yet are drawn, as `forward` would.
     fn runs_fused(&self, input: &Tensor<3>, state: Option<&State>, masks: Option<&Masks>) -> bool {
         #[cfg(feature = "kernels")]
-        return fused::call(self, input, None, state, masks).is_some();
+        return {
+            let input = with_axes(self, input.clone());
+            fused::call(self, &input, None, state, masks).is_some()
+        };
         #[cfg(not(feature = "kernels"))]
         {
             let _ = (input, state, masks);
@@ -138,7 +193,27 @@ pub trait Recurrent: Parameters + Debug + Send + Sync {
 
 /// # Panics
 ///
-/// Panics unless these are for `layers`, as [`Recurrent::forward`] and [`Recurrent::forward_ragged`] say.
+/// Panics unless a window of these sizes is one for `layers`.
+pub(crate) fn assert_input<R: Recurrent + ?Sized>(layers: &R, dims: [usize; 3], batch_first: bool) {
+    let [first, second, width] = dims;
+    let (steps, axes) = match batch_first {
+        true => (second, "[batch, steps, d_input]"),
+        false => (first, "[steps, batch, d_input]"),
+    };
+    assert!(
+        steps > 0,
+        "the input is {dims:?}, {axes}: a sequence must have at least one step"
+    );
+    assert!(
+        width == layers.d_input(),
+        "d_input is {}, got {width}: the input is {dims:?}, {axes}",
+        layers.d_input()
+    );
+}
+
+/// # Panics
+///
+/// Panics unless these are for `layers` and such an input, as [`Recurrent::unroll`] and [`Recurrent::unroll_ragged`] say.
 pub(crate) fn assert_window<R: Recurrent + ?Sized>(
     layers: &R,
     input: &Tensor<3>,
@@ -146,14 +221,7 @@ pub(crate) fn assert_window<R: Recurrent + ?Sized>(
     state: Option<&State>,
     masks: Option<&Masks>,
 ) {
-    let [steps, batch_size, width] = input.dims();
-    assert!(steps > 0, "a sequence must have at least one step");
-    assert!(
-        width == layers.d_input(),
-        "the input is {:?}, [steps, rows, width]: its width must be {}, the d_input of these layers",
-        input.dims(),
-        layers.d_input()
-    );
+    let [steps, batch_size, _] = input.dims();
     if let Some(lengths) = lengths {
         assert_lengths(lengths, steps, batch_size);
     }
@@ -177,9 +245,9 @@ pub(crate) fn assert_step<R: Recurrent + ?Sized>(
     let [batch_size, width] = x.dims();
     assert!(
         width == layers.d_input(),
-        "the input is {:?}, [rows, width]: its width must be {}, the d_input of these layers",
-        x.dims(),
-        layers.d_input()
+        "d_input is {}, got {width}: the input is {:?}, [batch, d_input]",
+        layers.d_input(),
+        x.dims()
     );
     state.assert_fits(&layers.states(), batch_size);
     if let Some(masks) = masks {
@@ -188,6 +256,32 @@ pub(crate) fn assert_step<R: Recurrent + ?Sized>(
 }
 
 fn forward<R: Recurrent + ?Sized>(
+    layers: &R,
+    input: Tensor<3>,
+    lengths: Option<&[usize]>,
+    state: Option<State>,
+    masks: Option<&Masks>,
+) -> (Tensor<3>, State) {
+    assert_input(layers, input.dims(), layers.batch_first());
+    let input = with_axes(layers, input);
+    let [_, batch_size, _] = input.dims();
+    let drawn = match (masks, layers.dropout()) {
+        (None, Some(dropout)) => dropout.draw(layers, batch_size, &input),
+        _ => None,
+    };
+    let (output, state) = unroll(layers, input, lengths, state, masks.or(drawn.as_ref()));
+    (with_axes(layers, output), state)
+}
+
+/// A sequence as the user has it, time first; and back.
+pub(crate) fn with_axes<R: Recurrent + ?Sized>(layers: &R, sequence: Tensor<3>) -> Tensor<3> {
+    match layers.batch_first() {
+        true => sequence.swap_dims(0, 1),
+        false => sequence,
+    }
+}
+
+fn unroll<R: Recurrent + ?Sized>(
     layers: &R,
     input: Tensor<3>,
     lengths: Option<&[usize]>,
@@ -205,7 +299,7 @@ fn forward<R: Recurrent + ?Sized>(
     let state = state.unwrap_or_else(|| layers.zero_state(batch_size, &input.device()));
     let step = |x, state| layers.step(x, state, masks);
     match lengths {
-        None => unroll(input, state, step),
-        Some(lengths) => unroll_ragged(input, lengths, state, step),
+        None => step_by_step(input, state, step),
+        Some(lengths) => step_by_step_ragged(input, lengths, state, step),
     }
 }

@@ -28,6 +28,12 @@ pub struct LstmConfig {
     /// How the weights are initialised.
     #[config(default = "RecurrentInitializer::SemiOrthogonal")]
     pub initializer: RecurrentInitializer,
+    /// The probability to drop hidden states while training; see [`SiteDropout`](super::SiteDropout).
+    #[config(default = 0.0)]
+    pub dropout: f64,
+    /// Whether sequences are `[B, T, I]`, as in Burn, or `[T, B, I]`.
+    #[config(default = true)]
+    pub batch_first: bool,
     /// How windows are computed.
     #[config(default = "Execution::Fused")]
     pub execution: Execution,
@@ -62,7 +68,10 @@ impl LstmConfig {
                 .with_initializer(self.initializer)
                 .init(device)
         };
-        Stacked::new(sizes, layer).with_execution(self.execution)
+        Stacked::new(sizes, layer)
+            .with_dropout(&[("hidden", self.dropout)])
+            .with_batch_first(self.batch_first)
+            .with_execution(self.execution)
     }
 }
 

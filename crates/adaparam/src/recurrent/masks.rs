@@ -37,7 +37,20 @@ impl Masks {
         device: &Device,
     ) -> Self {
         let mut masks = Self::none(sites);
-        let mut kinds: Vec<&str> = masks.slots.iter().map(Slot::kind).collect();
+        Self::assert_kinds(&masks.slots, rates);
+        for (slot, part) in masks.slots.iter().zip(&mut masks.parts) {
+            let rate = rates.iter().find(|(kind, _)| *kind == slot.kind());
+            let rate = rate.map_or(0.0, |(_, rate)| *rate);
+            *part = variational_mask([batch_size, slot.width], rate, device);
+        }
+        masks
+    }
+
+    /// # Panics
+    ///
+    /// Panics if `rates` name a kind of which there is no site.
+    pub(crate) fn assert_kinds(sites: &[Slot], rates: &[(&str, f64)]) {
+        let mut kinds: Vec<&str> = sites.iter().map(Slot::kind).collect();
         kinds.sort_unstable();
         kinds.dedup();
         for (kind, _) in rates {
@@ -47,12 +60,6 @@ impl Masks {
                 kinds.join(", ")
             );
         }
-        for (slot, part) in masks.slots.iter().zip(&mut masks.parts) {
-            let rate = rates.iter().find(|(kind, _)| *kind == slot.kind());
-            let rate = rate.map_or(0.0, |(_, rate)| *rate);
-            *part = variational_mask([batch_size, slot.width], rate, device);
-        }
-        masks
     }
 
     /// The same masks with another one at the site of this name.
@@ -111,10 +118,10 @@ impl Masks {
             let [rows, width] = mask.dims();
             assert!(
                 width == slot.width && (rows == batch_size || rows == 1),
-                "mask {} is {:?}: must be {:?}, or one row for all",
+                "mask {} must be {:?}, [batch, width], or one row for all, got {:?}",
                 slot.name,
-                mask.dims(),
-                [batch_size, slot.width]
+                [batch_size, slot.width],
+                mask.dims()
             );
         }
     }

@@ -18,23 +18,29 @@
 //! Its first row is [`Lstm`].
 //!
 //! Letters in shapes: `B` batch, `T` time, `I` input, `H` hidden state, `A` latent, `P` policy vector. Sequences are
-//! time-major, `[T, B, I]`.
+//! `[B, T, I]`, as in Burn; `with_batch_first(false)` makes it `[T, B, I]`.
 //!
 //! # Training in windows
+//!
+//! [`Recurrent::forward`] draws the masks of dropout by itself. Whoever wants to draw them, gives them instead of the last
+//! `None` ([`Recurrent::draw_masks`]).
 //!
 //! ```
 //! use adaparam::recurrent::{AdaptiveLstmConfig, Recurrent};
 //! use burn::tensor::{Device, Tensor};
 //!
 //! let device = Device::flex();
-//! let lstm = AdaptiveLstmConfig::new(8, 16, 4).with_n_layers(2).init(&device);
+//! let lstm = AdaptiveLstmConfig::new(8, 16, 4)
+//!     .with_n_layers(2)
+//!     .with_dropout(0.25) // while training, on a device with autodiff; nothing after `valid()`
+//!     .with_latent_dropout(0.1)
+//!     .init(&device);
 //!
 //! let mut state = lstm.zero_state(3, &device);
 //! for _window in 0..2 {
-//!     let input = Tensor::<3>::ones([5, 3, 8], &device); // [T, B, I]
-//!     let masks = lstm.draw_masks(3, &[("latent", 0.1), ("hidden", 0.25)], &device);
-//!     let (output, after) = lstm.forward(input, Some(state), Some(&masks));
-//!     assert_eq!(output.dims(), [5, 3, 16]);
+//!     let input = Tensor::<3>::ones([3, 5, 8], &device); // [B, T, I]
+//!     let (output, after) = lstm.forward(input, Some(state), None);
+//!     assert_eq!(output.dims(), [3, 5, 16]);
 //!     state = after.detach(); // gradients stop here, numbers go on
 //! }
 //! ```
@@ -47,9 +53,9 @@
 //!
 //! let device = Device::flex();
 //! let lstm = LstmConfig::new(8, 16).init(&device);
-//! let sentences = Tensor::<3>::ones([5, 3, 8], &device); // [T, B, I], of 5, 2 and 4 words
+//! let sentences = Tensor::<3>::ones([3, 5, 8], &device); // [B, T, I], of 5, 2 and 4 words
 //! let (output, state) = lstm.forward_ragged(sentences, &[5, 2, 4], None, None);
-//! let behind: f32 = output.narrow(1, 1, 1).narrow(0, 2, 3).abs().max().into_scalar();
+//! let behind: f32 = output.narrow(0, 1, 1).narrow(1, 2, 3).abs().max().into_scalar();
 //! assert_eq!(behind, 0.0);
 //! assert_eq!(state["layers.0.hidden"].dims(), [3, 16]); // each row's after its own last word
 //! ```
@@ -69,7 +75,7 @@
 //! let fused = LstmConfig::new(8, 16).init(&device);
 //! let readable = fused.clone().with_execution(Execution::Readable);
 //!
-//! let input = Tensor::<3>::ones([5, 3, 8], &device);
+//! let input = Tensor::<3>::ones([3, 5, 8], &device);
 //! assert!(!readable.runs_fused(&input, None, None));
 //! let (one, _) = fused.forward(input.clone(), None, None);
 //! let (other, _) = readable.forward(input, None, None);
@@ -89,6 +95,7 @@ mod adaptive_lstm;
 mod bidirectional;
 mod cell;
 mod contract;
+mod dropout;
 mod execution;
 #[cfg(feature = "kernels")]
 mod fused;
@@ -111,6 +118,7 @@ pub use adaptive_lstm::{AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmSettings, 
 pub use bidirectional::{Bidirectional, BothDirections};
 pub use cell::{Cell, CellStep};
 pub use contract::Recurrent;
+pub use dropout::SiteDropout;
 pub use execution::Execution;
 #[cfg(feature = "kernels")]
 pub use fused::{Workspace, engine, set_threads};

@@ -8,7 +8,7 @@ use super::state::State;
 ///
 /// - `input`: `[T, B, I]`
 /// - output: `[T, B, O]`, where `step` gives `[B, O]`
-pub(crate) fn unroll(
+pub(crate) fn step_by_step(
     input: Tensor<3>,
     mut state: State,
     mut step: impl FnMut(Tensor<2>, State) -> (Tensor<2>, State),
@@ -23,8 +23,8 @@ pub(crate) fn unroll(
     (Tensor::stack(outputs, 0), state)
 }
 
-/// [`unroll`] of rows of different lengths: behind its end a row gives zeros and keeps its state.
-pub(crate) fn unroll_ragged(
+/// [`step_by_step`] for rows of different lengths: behind its end a row gives zeros and keeps its state.
+pub(crate) fn step_by_step_ragged(
     input: Tensor<3>,
     lengths: &[usize],
     state: State,
@@ -32,7 +32,7 @@ pub(crate) fn unroll_ragged(
 ) -> (Tensor<3>, State) {
     let device = input.device();
     let mut over = (0..).map(|t| over(lengths, t, &device));
-    unroll(input, state, |x, before| {
+    step_by_step(input, state, |x, before| {
         let Some(is_over) = over.next().flatten() else {
             return step(x, before);
         };

@@ -3,6 +3,7 @@ use burn::tensor::Tensor;
 
 use super::cell::Cell;
 use super::contract::{Recurrent, assert_step};
+use super::dropout::SiteDropout;
 use super::execution::Execution;
 #[cfg(feature = "kernels")]
 use super::fused;
@@ -17,6 +18,9 @@ use super::state::State;
 pub struct Stacked<C: Cell> {
     /// The layers, the lowest first.
     pub layers: Vec<C>,
+    dropout: SiteDropout,
+    #[module(skip)]
+    batch_first: bool,
     #[module(skip)]
     execution: Execution,
     #[cfg(feature = "kernels")]
@@ -48,6 +52,8 @@ impl<C: Cell> Stacked<C> {
         super::assert_at_least_one("Stacked", "n_layers", layers.len());
         Self {
             layers,
+            dropout: SiteDropout::default(),
+            batch_first: true,
             execution: Execution::default(),
             #[cfg(feature = "kernels")]
             workspace: fused::Workspace::default(),
@@ -58,6 +64,26 @@ impl<C: Cell> Stacked<C> {
     #[must_use]
     pub fn with_execution(mut self, execution: Execution) -> Self {
         self.execution = execution;
+        self
+    }
+
+    /// The same stack whose [`forward`](Recurrent::forward) takes `[B, T, I]`, as it does by default, or `[T, B, I]`.
+    #[must_use]
+    pub fn with_batch_first(mut self, batch_first: bool) -> Self {
+        self.batch_first = batch_first;
+        self
+    }
+
+    /// The same stack whose [`forward`](Recurrent::forward) drops values of these kinds of sites while training, such as
+    /// `("hidden", 0.25)`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a rate is not in `[0, 1)`, or if no site is of a named kind.
+    #[must_use]
+    pub fn with_dropout(mut self, rates: &[(&str, f64)]) -> Self {
+        Masks::assert_kinds(&self.sites(), rates);
+        self.dropout = SiteDropout::new(rates);
         self
     }
 
@@ -118,6 +144,14 @@ impl<C: Cell> Recurrent for Stacked<C> {
 
     fn set_execution(&mut self, execution: Execution) {
         self.execution = execution;
+    }
+
+    fn batch_first(&self) -> bool {
+        self.batch_first
+    }
+
+    fn dropout(&self) -> Option<&SiteDropout> {
+        Some(&self.dropout)
     }
 
     fn stored_name(&self, path: &str) -> String {

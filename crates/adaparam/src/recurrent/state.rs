@@ -14,7 +14,7 @@ use super::slot::{Slot, names, same_names};
 ///
 /// let device = Device::flex();
 /// let lstm = LstmConfig::new(8, 16).init(&device);
-/// let (_, state) = lstm.forward(Tensor::ones([5, 3, 8], &device), None, None);
+/// let (_, state) = lstm.forward(Tensor::ones([3, 5, 8], &device), None, None);
 /// assert_eq!(state["layers.0.cell"].dims(), [3, 16]);
 /// ```
 #[derive(Debug, Clone)]
@@ -125,10 +125,10 @@ impl State {
         for (slot, part) in slots.iter().zip(&self.parts) {
             assert!(
                 part.dims() == [batch_size, slot.width],
-                "state {} is {:?}: must be {:?}, rows of the input and width of the layer",
+                "state {} must be {:?}, [batch, width], got {:?}",
                 slot.name,
-                part.dims(),
-                [batch_size, slot.width]
+                [batch_size, slot.width],
+                part.dims()
             );
         }
     }

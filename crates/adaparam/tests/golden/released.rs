@@ -107,6 +107,7 @@ pub(crate) fn load(
         other => panic!("layout {other} is neither paper nor reference"),
     };
     let mut lstm = AdaptiveLstmConfig::new(d_input, d_hidden, d_latent)
+        .with_batch_first(false)
         .with_d_output(Some(d_output))
         .with_n_layers(n_layers)
         .with_bias(archive.has(&format!("param.{prefix}alstm_layers.0.bias")))
