@@ -3,7 +3,7 @@
 use adaparam::policy::{GluPolicyConfig, LinearPolicyConfig, MlpPolicyConfig};
 use adaparam::{AdaptiveFeedForward, AdaptiveFeedForwardConfig, Policy, PolicyConfig};
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::nn::{Initializer, Linear};
+use burn::nn::{Initializer, Linear, LinearConfig};
 use burn::store::ModuleRecord;
 use burn::tensor::{Device, Distribution, Tensor, Tolerance};
 
@@ -246,6 +246,23 @@ fn parameter_counts_follow_from_the_formula() {
     let d_policy = rank + d_output;
     let expected = d_input * rank + rank * d_output + d_output + d_input * d_policy + d_policy;
     assert_eq!(layer.num_params(), expected);
+}
+
+#[test]
+fn parameter_counts_are_those_of_the_readme() {
+    let device = Device::flex();
+    let linear = AdaptiveFeedForwardConfig::io(784, 64);
+    let latent = linear.clone().with_policy(MlpPolicyConfig::new(16).into());
+    let counts = [
+        LinearConfig::new(784, 64).init(&device).num_params(),
+        linear.init(&device).num_params(),
+        latent.init(&device).num_params(),
+    ];
+    assert_eq!(counts, [50_240, 766_160, 77_392]);
+    let readme = include_str!("../../../README.md");
+    for count in ["50,240", "766,160", "77,392"] {
+        assert!(readme.contains(count), "{count}");
+    }
 }
 
 #[test]
