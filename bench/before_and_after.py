@@ -3,8 +3,8 @@
     python3 bench/before_and_after.py BEFORE AFTER --name seam --commit-before 10c6ff6 --commit-after 3e587a9
 
 Each round runs `bench step` of every model with one binary and then with the other, so that whatever else the machine
-does meets both; odd rounds begin with the second. The medians over the rounds count. Writes
-results/bench-before-and-after-NAME.json.
+does meets both; odd rounds begin with the second. A round gives one ratio of speeds; the median of the ratios counts, and
+their quartiles tell how sure it is. Writes results/bench-before-and-after-NAME.json.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Preset, model, steps in a round.
-CASES = [("ptb-17m", "alstm", 5), ("ptb-17m", "lstm", 5), ("small", "alstm", 30), ("small", "lstm", 30)]
+CASES = [("ptb-17m", "alstm", 3), ("ptb-17m", "lstm", 3), ("small", "alstm", 20), ("small", "lstm", 20)]
 
 
 def measure(binary, preset, model, repetitions, threads):
@@ -38,7 +38,7 @@ def main():
     parser.add_argument("--name", required=True)
     parser.add_argument("--commit-before", required=True, help="commit that BEFORE was built from")
     parser.add_argument("--commit-after", required=True, help="commit that AFTER was built from")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     binaries = {"before": arguments.before, "after": arguments.after}
@@ -52,6 +52,9 @@ def main():
         median = {
             which: statistics.median(speed["ms_per_step"] for speed in speeds) for which, speeds in rounds.items()
         }
+        pairs = zip(rounds["before"], rounds["after"])
+        ratios = sorted(before["ms_per_step"] / after["ms_per_step"] for before, after in pairs)
+        lower, speed, upper = statistics.quantiles(ratios, n=4)
         memory = {which: max(speed["peak_rss_mb"] for speed in speeds) for which, speeds in rounds.items()}
         case = {
             "preset": preset,
@@ -60,7 +63,8 @@ def main():
             "instructions": rounds["after"][0]["instructions"],
             "ms_before": [speed["ms_per_step"] for speed in rounds["before"]],
             "ms_after": [speed["ms_per_step"] for speed in rounds["after"]],
-            "speed_after_over_before": median["before"] / median["after"],
+            "speed_after_over_before": speed,
+            "speed_quartiles": [lower, upper],
             "peak_mb_before": memory["before"],
             "peak_mb_after": memory["after"],
             "memory_after_over_before": memory["after"] / memory["before"],
@@ -68,7 +72,7 @@ def main():
         cases.append(case)
         print(
             f"{preset} {model}: {median['before']:.1f} ms before, {median['after']:.1f} ms after, "
-            f"speed {case['speed_after_over_before']:.3f}, memory {case['memory_after_over_before']:.3f}",
+            f"speed {speed:.3f} ({lower:.3f} to {upper:.3f}), memory {case['memory_after_over_before']:.3f}",
             flush=True,
         )
     record = {
