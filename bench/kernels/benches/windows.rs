@@ -21,6 +21,7 @@ fn adaptive(criterion: &mut Criterion) {
             summary: alstm::Summary::Hybrid,
             adaptation: alstm::Adaptation::InputOutput,
             layout: alstm::PolicyLayout::Paper,
+            start: alstm::PolicyStart::Paper,
             bias: true,
         })
     });

@@ -3,6 +3,7 @@
 //! A task holds one block of up to [`GROUP`] units with all four gates, in the order `i, f, z, o`. Pre-activations come as tiles
 //! of four groups of columns; everything that is kept lies by rows, with the gates of a row one after the other.
 
+use crate::alstm::PolicyStart;
 use crate::gemm::GROUP;
 use crate::grid::{
     Reads, Writes, load, load_whole, store, store_unless_faded, unless_faded, vectors,
@@ -35,8 +36,28 @@ fn logistic_slope<S: Simd>(simd: S, s: S::F) -> S::F {
 
 /// `τ' = 1 - τ²`.
 #[inline(always)]
-pub(crate) fn tanh_slope<S: Simd>(simd: S, t: S::F) -> S::F {
+fn tanh_slope<S: Simd>(simd: S, t: S::F) -> S::F {
     simd.neg_mul_add(t, t, simd.splat(1.0))
+}
+
+/// The policy from its pre-activation.
+#[inline(always)]
+pub(crate) fn policy<S: Simd>(simd: S, start: PolicyStart, u: S::F) -> S::F {
+    let t = tanh(simd, u);
+    match start {
+        PolicyStart::Paper => t,
+        PolicyStart::Identity => simd.add(simd.splat(1.0), t),
+    }
+}
+
+/// The derivative of [`policy`], from the policy: that of its tanh, wherever it starts from.
+#[inline(always)]
+pub(crate) fn policy_slope<S: Simd>(simd: S, start: PolicyStart, pi: S::F) -> S::F {
+    let t = match start {
+        PolicyStart::Paper => pi,
+        PolicyStart::Identity => simd.sub(pi, simd.splat(1.0)),
+    };
+    tanh_slope(simd, t)
 }
 
 /// Gradients of the pre-activations and of the cell value before, from those of the hidden and the cell value.
@@ -173,6 +194,7 @@ pub(crate) struct AdaptiveCell {
     pub(crate) kept: Kept,
     /// `W` and `V` times their adapted inputs, [`GATES`] wide.
     pub(crate) tiles: [Reads; 2],
+    pub(crate) start: PolicyStart,
     /// The policy before its tanh, tiles of [`GATES`] columns.
     pub(crate) policy: GatePolicy<Reads>,
     /// Where the policy is kept, like the gates.
@@ -190,7 +212,8 @@ impl Kernel for AdaptiveCell {
             block,
             kept,
             tiles,
-            policy,
+            start,
+            policy: pre,
             kept_policy,
             kept_products,
             bias,
@@ -207,11 +230,11 @@ impl Kernel for AdaptiveCell {
                             load_whole(simd, tiles[1].at(row, at)),
                         ];
                         *u = if let (Some(pi), Some(kept_pi), Some(kept)) =
-                            (policy.products, kept_policy.products, kept_products)
+                            (pre.products, kept_policy.products, kept_products)
                         {
                             let pi = [
-                                tanh(simd, load_whole(simd, pi[0].at(row, at))),
-                                tanh(simd, load_whole(simd, pi[1].at(row, at))),
+                                policy(simd, start, load_whole(simd, pi[0].at(row, at))),
+                                policy(simd, start, load_whole(simd, pi[1].at(row, at))),
                             ];
                             for j in 0..2 {
                                 store(simd, kept_pi[j].at(row, column), pi[j], n);
@@ -222,9 +245,9 @@ impl Kernel for AdaptiveCell {
                             simd.add(products[0], products[1])
                         };
                         if let (Some(pi), Some(kept), Some(bias)) =
-                            (policy.bias, kept_policy.bias, bias)
+                            (pre.bias, kept_policy.bias, bias)
                         {
-                            let pi = tanh(simd, load_whole(simd, pi.at(row, at)));
+                            let pi = policy(simd, start, load_whole(simd, pi.at(row, at)));
                             store(simd, kept.at(row, column), pi, n);
                             *u = simd.mul_add(pi, load(simd, bias.at(0, column), n), *u);
                         }
@@ -329,6 +352,7 @@ impl Kernel for PlainCellGradient {
 pub(crate) struct AdaptiveCellGradient {
     pub(crate) block: Block,
     pub(crate) gradients: Gradients,
+    pub(crate) start: PolicyStart,
     pub(crate) policy: GatePolicy<Writes>,
     pub(crate) products: Option<[Writes; 2]>,
     pub(crate) bias: Option<Reads>,
@@ -343,6 +367,7 @@ impl Kernel for AdaptiveCellGradient {
         let Self {
             block,
             gradients,
+            start,
             policy,
             products,
             bias,
@@ -360,7 +385,8 @@ impl Kernel for AdaptiveCellGradient {
                             for j in 0..2 {
                                 let pi = load(simd, policy[j].at(row, column), n);
                                 let product = load(simd, products[j].at(row, column), n);
-                                let d_pi = simd.mul(simd.mul(du, product), tanh_slope(simd, pi));
+                                let slope = policy_slope(simd, start, pi);
+                                let d_pi = simd.mul(simd.mul(du, product), slope);
                                 store_unless_faded(simd, policy[j].at(row, column), d_pi, n);
                                 let d_product = simd.mul(du, pi);
                                 store_unless_faded(simd, products[j].at(row, column), d_product, n);
@@ -372,7 +398,8 @@ impl Kernel for AdaptiveCellGradient {
                             let pi = load(simd, policy.at(row, column), n);
                             let bias = load(simd, bias.at(0, column), n);
                             d_bias_sums[gate] = simd.mul_add(du, pi, d_bias_sums[gate]);
-                            let d_pi = simd.mul(simd.mul(du, bias), tanh_slope(simd, pi));
+                            let slope = policy_slope(simd, start, pi);
+                            let d_pi = simd.mul(simd.mul(du, bias), slope);
                             store_unless_faded(simd, policy.at(row, column), d_pi, n);
                         }
                     }

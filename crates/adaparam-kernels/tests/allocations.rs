@@ -3,7 +3,7 @@
 mod support;
 
 use adaparam_kernels::Engine;
-use adaparam_kernels::alstm::{self, Adaptation, Latent, PolicyLayout, Summary};
+use adaparam_kernels::alstm::{self, Adaptation, Latent, PolicyLayout, PolicyStart, Summary};
 use adaparam_kernels::lstm;
 use adaparam_kernels::stack::{Keep, Runner, Stack, State, Weights};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -54,6 +54,7 @@ fn stacks() -> Vec<Box<dyn Stack>> {
         summary: Summary::Hybrid,
         adaptation,
         layout,
+        start: PolicyStart::Identity,
         bias: true,
     };
     let both = Adaptation::InputOutput;

@@ -2,9 +2,9 @@
 
 mod support;
 
-use adaparam_kernels::Engine;
-use adaparam_kernels::alstm::{Adaptation, Latent, PolicyLayout, Shape, Summary};
-use adaparam_kernels::stack::Stack;
+use adaparam_kernels::alstm::{Adaptation, Latent, PolicyLayout, PolicyStart, Shape, Summary};
+use adaparam_kernels::stack::{Slot, Stack, State};
+use adaparam_kernels::{Engine, lstm};
 use proptest::prelude::*;
 use support::alstm::{Point, Problem};
 use support::stack::{Case, Outcome};
@@ -20,6 +20,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
             Just(Adaptation::InputOutput)
         ],
         prop_oneof![Just(PolicyLayout::Paper), Just(PolicyLayout::Released)],
+        prop_oneof![Just(PolicyStart::Paper), Just(PolicyStart::Identity)],
         any::<bool>(),
     );
     let sizes = (
@@ -28,7 +29,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
         1..20usize,
     );
     (kinds, sizes).prop_map(
-        |((kind, summary, adaptation, layout, bias), (input, hidden, latent))| Shape {
+        |((kind, summary, adaptation, layout, start, bias), (input, hidden, latent))| Shape {
             input,
             hidden,
             latent,
@@ -36,6 +37,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
             summary,
             adaptation,
             layout,
+            start,
             bias,
         },
     )
@@ -116,6 +118,7 @@ fn what_fades_becomes_zero_before_it_becomes_slow() {
         summary: Summary::Hybrid,
         adaptation: Adaptation::InputOutput,
         layout: PolicyLayout::Paper,
+        start: PolicyStart::Paper,
         bias: true,
     };
     let mut case = Case::new(&shape, 30, 3, true, 5);
@@ -138,5 +141,97 @@ fn what_fades_becomes_zero_before_it_becomes_slow() {
     let states = outcome.d_state.parts.iter().flatten();
     for value in states.chain(&outcome.d_x).chain(&of_weights) {
         assert!(!value.is_subnormal(), "{value:e}");
+    }
+}
+
+/// The law of the identity start: with a projection of zeros every policy is 1, and what is left is the plain LSTM.
+#[test]
+fn from_the_identity_a_projection_of_zeros_leaves_the_plain_lstm() {
+    for (adaptation, kind, layout, bias) in [
+        (
+            Adaptation::InputOutput,
+            Latent::Recurrent,
+            PolicyLayout::Paper,
+            true,
+        ),
+        (
+            Adaptation::Input,
+            Latent::Static,
+            PolicyLayout::Released,
+            true,
+        ),
+        (
+            Adaptation::Output,
+            Latent::Recurrent,
+            PolicyLayout::Released,
+            false,
+        ),
+    ] {
+        let shape = Shape {
+            input: 13,
+            hidden: vec![37, 5, 21],
+            latent: 9,
+            kind,
+            summary: Summary::Hybrid,
+            adaptation,
+            layout,
+            start: PolicyStart::Identity,
+            bias,
+        };
+        let plain = lstm::Shape {
+            input: shape.input,
+            hidden: shape.hidden.clone(),
+            bias,
+        };
+        let mut case = Case::new(&shape, 5, 7, true, 3);
+        for (slot, weights) in shape.parameters().iter().zip(&mut case.weights) {
+            if slot.name.ends_with("projection") {
+                weights.fill(0.0);
+            }
+        }
+        // Nothing reaches the input through the latent variables.
+        for (slot, d_state) in shape.states().iter().zip(&mut case.d_state.parts) {
+            if slot.name.contains("latent") {
+                d_state.fill(0.0);
+            }
+        }
+        let is_main = |slot: &Slot| {
+            let name = slot.name.splitn(3, '.').nth(2).unwrap();
+            ["input", "hidden", "bias"].contains(&name) || name.starts_with("main.")
+        };
+        let of_main = |slots: &[Slot], lists: &[Vec<f32>]| -> Vec<Vec<f32>> {
+            let pairs = slots.iter().zip(lists);
+            pairs
+                .filter(|(slot, _)| is_main(slot))
+                .map(|(_, list)| list.clone())
+                .collect()
+        };
+        let (parameters, states) = (shape.parameters(), shape.states());
+        let of_states = |state: &State| State {
+            parts: of_main(&states, &state.parts),
+        };
+        let plain_case = Case {
+            weights: of_main(&parameters, &case.weights),
+            masks: case.masks.iter().step_by(2).cloned().collect(),
+            state: of_states(&case.state),
+            d_state: of_states(&case.d_state),
+            ..case.clone()
+        };
+        for engine in engines() {
+            let adaptive = case.run(&shape, &engine);
+            let expected = plain_case.run(&plain, &engine);
+            // Forward to the bit: a factor of one changes nothing, and both add the same products in the same order.
+            assert_eq!(adaptive.output, expected.output);
+            assert_eq!(of_states(&adaptive.state), expected.state);
+            let close = |what: &str, a: &[f32], b: &[f32]| {
+                let b: Vec<f64> = b.iter().copied().map(f64::from).collect();
+                assert_close(what, a, &b, 1e-5, 1e-6);
+            };
+            close("d_x", &adaptive.d_x, &expected.d_x);
+            let pairs = of_main(&parameters, &adaptive.gradients);
+            for (a, b) in pairs.iter().zip(&expected.gradients) {
+                close("gradient", a, b);
+            }
+        }
     }
 }

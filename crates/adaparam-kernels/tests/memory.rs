@@ -3,7 +3,7 @@
 mod support;
 
 use adaparam_kernels::Engine;
-use adaparam_kernels::alstm::{self, Adaptation, Latent, PolicyLayout, Summary};
+use adaparam_kernels::alstm::{self, Adaptation, Latent, PolicyLayout, PolicyStart, Summary};
 use adaparam_kernels::lstm;
 use adaparam_kernels::stack::{Keep, Stack, Weights};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -43,6 +43,7 @@ fn stacks() -> Vec<Box<dyn Stack>> {
         summary,
         adaptation,
         layout,
+        start: PolicyStart::Paper,
         bias,
     };
     let (paper, released) = (PolicyLayout::Paper, PolicyLayout::Released);

@@ -3,7 +3,7 @@
 mod support;
 
 use adaparam_kernels::Engine;
-use adaparam_kernels::alstm::{self, Adaptation, Latent, PolicyLayout, Summary};
+use adaparam_kernels::alstm::{self, Adaptation, Latent, PolicyLayout, PolicyStart, Summary};
 use adaparam_kernels::lstm;
 use adaparam_kernels::stack::{Keep, Mismatch, Stack, State, Weights};
 use proptest::prelude::*;
@@ -19,6 +19,7 @@ fn adaptive(kind: Latent, hidden: Vec<usize>) -> alstm::Shape {
         summary: Summary::Hybrid,
         adaptation: Adaptation::InputOutput,
         layout: PolicyLayout::Paper,
+        start: PolicyStart::Paper,
         bias: true,
     }
 }
@@ -175,13 +176,14 @@ proptest! {
         summary in prop_oneof![Just(Summary::Own), Just(Summary::Hybrid)],
         adaptation in prop_oneof![Just(Adaptation::Output), Just(Adaptation::Input), Just(Adaptation::InputOutput)],
         layout in prop_oneof![Just(PolicyLayout::Paper), Just(PolicyLayout::Released)],
+        start in prop_oneof![Just(PolicyStart::Paper), Just(PolicyStart::Identity)],
         bias: bool, input in 1..30usize, hidden in prop::collection::vec(1..30usize, 1..4), latent in 1..20usize,
         lengths in prop::collection::vec(1..5usize, 1..23), more in 0..2usize, dropout: bool, seed: u64,
     ) {
         let stack: Box<dyn Stack> = if plain {
             Box::new(lstm::Shape { input, hidden, bias })
         } else {
-            Box::new(alstm::Shape { input, hidden, latent, kind, summary, adaptation, layout, bias })
+            Box::new(alstm::Shape { input, hidden, latent, kind, summary, adaptation, layout, start, bias })
         };
         // No row needs to be as long as the window.
         let steps = lengths.iter().max().unwrap() + more;

@@ -3,7 +3,7 @@
 mod support;
 
 use adaparam_kernels::Engine;
-use adaparam_kernels::alstm::{self, Adaptation, Latent, PolicyLayout, Summary};
+use adaparam_kernels::alstm::{self, Adaptation, Latent, PolicyLayout, PolicyStart, Summary};
 use adaparam_kernels::lstm;
 use adaparam_kernels::simd::Instructions;
 use adaparam_kernels::stack::{Keep, Mismatch, Operands, Slot, Stack, State, Weights};
@@ -19,6 +19,7 @@ fn adaptive(kind: Latent, bias: bool, hidden: Vec<usize>) -> alstm::Shape {
         summary: Summary::Hybrid,
         adaptation: Adaptation::InputOutput,
         layout: PolicyLayout::Paper,
+        start: PolicyStart::Paper,
         bias,
     }
 }

@@ -4,7 +4,7 @@ mod support;
 
 use adaparam_kernels::Engine;
 use adaparam_kernels::adam::{self, Adam, Parameter};
-use adaparam_kernels::alstm::{Adaptation, Latent, PolicyLayout, Shape, Summary};
+use adaparam_kernels::alstm::{Adaptation, Latent, PolicyLayout, PolicyStart, Shape, Summary};
 use adaparam_kernels::embedding::Lookup;
 use adaparam_kernels::softmax::{Gradient, Projection, Softmax};
 use adaparam_kernels::stack::{Keep, Operands, Slot, Stack, State, Weights};
@@ -150,6 +150,7 @@ fn shape_of(file: &File, prefix: &str, layout: PolicyLayout) -> Shape {
         summary: Summary::Hybrid,
         adaptation: Adaptation::InputOutput,
         layout,
+        start: PolicyStart::Paper,
         bias: file.has(&format!("{prefix}alstm_layers.0.bias")),
     }
 }

@@ -6,7 +6,8 @@
 mod window;
 
 use adaparam::recurrent::{
-    AdaptiveLstmConfig, InputTying, LstmAdaptation, LstmConfig, PolicyLayout, PolicyModel, Summary,
+    AdaptiveLstmConfig, InputTying, LstmAdaptation, LstmConfig, PolicyLayout, PolicyModel,
+    PolicyStart, Summary,
 };
 use burn::tensor::Device;
 use proptest::prelude::*;
@@ -25,17 +26,17 @@ fn every_choice(n_layers: usize) -> Vec<AdaptiveLstmConfig> {
             ] {
                 for layout in [PolicyLayout::Paper, PolicyLayout::Released] {
                     for bias in [true, false] {
-                        configs.push(
-                            AdaptiveLstmConfig::new(5, 7, 3)
-                                .with_batch_first(false)
-                                .with_d_output(Some(6))
-                                .with_n_layers(n_layers)
-                                .with_bias(bias)
-                                .with_policy(policy)
-                                .with_summary(summary)
-                                .with_adaptation(adaptation)
-                                .with_layout(layout),
-                        );
+                        let paper = AdaptiveLstmConfig::new(5, 7, 3)
+                            .with_batch_first(false)
+                            .with_d_output(Some(6))
+                            .with_n_layers(n_layers)
+                            .with_bias(bias)
+                            .with_policy(policy)
+                            .with_summary(summary)
+                            .with_adaptation(adaptation)
+                            .with_layout(layout);
+                        let identity = paper.clone().with_policy_start(PolicyStart::Identity);
+                        configs.extend([paper, identity]);
                     }
                 }
             }

@@ -6,9 +6,11 @@ mod window;
 
 use adaparam::recurrent::{
     AdaptiveLstm, AdaptiveLstmConfig, Execution, InputTying, Lstm, LstmBiases, LstmCellConfig,
-    LstmConfig, Masks, PolicyModel, Recurrent, Slot,
+    LstmConfig, Masks, PolicyModel, PolicyStart, Recurrent, Slot,
 };
-use adaparam_kernels::alstm::{Adaptation, Latent, PolicyLayout, Shape, Summary};
+use adaparam_kernels::alstm::{
+    Adaptation, Latent, PolicyLayout, PolicyStart as KernelStart, Shape, Summary,
+};
 use adaparam_kernels::stack::Slot as KernelSlot;
 use burn::config::Config;
 use burn::module::{Lora, Module, ModuleMapper, Param};
@@ -265,10 +267,25 @@ fn the_kernels_see_the_stack_as_it_is() {
         summary: Summary::Hybrid,
         adaptation: Adaptation::InputOutput,
         layout: PolicyLayout::Paper,
+        start: KernelStart::Paper,
         bias: true,
     };
     let lstm = adaptive().with_d_output(Some(6)).init(&device);
     assert_eq!(seen(&lstm), format!("{expected:?}"));
+    let identity = adaptive()
+        .with_d_output(Some(6))
+        .with_policy_start(PolicyStart::Identity);
+    let mut lstm = identity.init(&device);
+    let expected = Shape {
+        start: KernelStart::Identity,
+        ..expected
+    };
+    assert_eq!(seen(&lstm), format!("{expected:?}"));
+    lstm.layers[1].start = PolicyStart::Paper;
+    assert!(
+        lstm.fused().is_none(),
+        "kernels know one start for the stack"
+    );
     let lstm = LstmConfig::new(5, 7)
         .with_batch_first(false)
         .with_bias(false)

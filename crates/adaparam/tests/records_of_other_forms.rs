@@ -1,6 +1,8 @@
 //! A record that would fit in shape and mean something else is refused.
 
-use adaparam::recurrent::{AdaptiveLstm, AdaptiveLstmConfig, LstmAdaptation, PolicyLayout};
+use adaparam::recurrent::{
+    AdaptiveLstm, AdaptiveLstmConfig, LstmAdaptation, PolicyLayout, PolicyStart,
+};
 use adaparam::{AdaptiveFeedForward, AdaptiveFeedForwardConfig};
 use burn::module::Module;
 use burn::store::ModuleRecord;
@@ -41,6 +43,16 @@ fn another_layout_of_the_policy() {
     let config = AdaptiveLstmConfig::new(4, 4, 2);
     let released = config.clone().with_layout(PolicyLayout::Released);
     through_a_file(adaptive(&released), adaptive(&config));
+}
+
+#[test]
+#[should_panic(
+    expected = "the record is of an AdaptiveLstm with policy_start = identity; this one has policy_start = paper"
+)]
+fn another_start_of_the_policy() {
+    let config = AdaptiveLstmConfig::new(4, 4, 2);
+    let identity = config.clone().with_policy_start(PolicyStart::Identity);
+    through_a_file(adaptive(&identity), adaptive(&config));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use adaparam::recurrent::{
     AdaptiveLstm, AdaptiveLstmConfig, Execution, InputTying, Lstm, LstmAdaptation, LstmCell,
-    LstmConfig, LstmLayerState, Masks, PolicyLatent, PolicyLayout, PolicyModel, Recurrent, State,
-    SubPolicies, Summary,
+    LstmConfig, LstmLayerState, Masks, PolicyLatent, PolicyLayout, PolicyModel, PolicyStart,
+    Recurrent, State, SubPolicies, Summary,
 };
 use burn::module::Param;
 use burn::tensor::{Device, Distribution, Tensor};
@@ -35,12 +35,13 @@ fn cases() -> impl Strategy<Value = Case> {
         ],
         prop_oneof![Just(InputTying::Tied), Just(InputTying::Untied)],
         prop_oneof![Just(PolicyLayout::Paper), Just(PolicyLayout::Released)],
+        prop_oneof![Just(PolicyStart::Paper), Just(PolicyStart::Identity)],
         any::<bool>(),
         prop_oneof![Just(Execution::Fused), Just(Execution::Readable)],
     );
     (sizes, choices, 1..4usize, 2..6usize).prop_map(|(sizes, choices, batch_size, length)| {
         let (d_input, d_hidden, d_latent, d_output, n_layers) = sizes;
-        let (policy, summary, adaptation, tying, layout, bias, execution) = choices;
+        let (policy, summary, adaptation, tying, layout, start, bias, execution) = choices;
         Case {
             config: AdaptiveLstmConfig::new(d_input, d_hidden, d_latent)
                 .with_batch_first(false)
@@ -51,6 +52,7 @@ fn cases() -> impl Strategy<Value = Case> {
                 .with_adaptation(adaptation)
                 .with_tying(tying)
                 .with_layout(layout)
+                .with_policy_start(start)
                 .with_bias(bias)
                 .with_execution(execution),
             batch_size,
@@ -113,12 +115,8 @@ proptest! {
     #[test]
     fn a_policy_of_ones_is_a_plain_lstm(case in cases()) {
         let (mut adaptive, mut plain) = (case.adaptive(), case.plain());
-        saturate_policies(&mut adaptive);
-        for (cell, adaptive) in plain.layers.iter_mut().zip(&adaptive.layers) {
-            cell.weight_input = adaptive.weight_input.clone();
-            cell.weight_hidden = adaptive.weight_hidden.clone();
-            cell.bias = adaptive.bias.clone();
-        }
+        make_policies_one(&mut adaptive);
+        share_weights(&mut plain, &adaptive);
         let state = case.state(&adaptive);
         let state = state.map_named(|name, tensor| if name.contains("latent") { tensor.zeros_like() } else { tensor });
         let plain_state = case.state(&plain);
@@ -137,6 +135,30 @@ proptest! {
         prop_assert!(close(&numbers(&output), &numbers(&plain_output)));
         for (name, plain) in plain_end.iter() {
             prop_assert!(close(&numbers(&end[&of_main(name)]), &numbers(plain)));
+        }
+    }
+
+    #[test]
+    fn from_the_identity_a_projection_of_zeros_leaves_the_plain_lstm(case in cases()) {
+        let config = case.config.clone().with_policy_start(PolicyStart::Identity);
+        let (mut adaptive, mut plain) = (config.init(&Device::flex()), case.plain());
+        for cell in &mut adaptive.layers {
+            cell.projection = Param::from_tensor(cell.projection.val().zeros_like());
+        }
+        share_weights(&mut plain, &adaptive);
+        let state = case.state(&adaptive);
+        let plain_state = case.state(&plain).map_named(|name, _| state[&of_main(name)].clone());
+        let input = case.input();
+        let (output, end) = adaptive.forward(input.clone(), Some(state), None);
+        let (plain_output, plain_end) = plain.forward(input, Some(plain_state), None);
+        // To the bit, unless gates with inputs of their own are products of their own, which may add in another order.
+        let agree = |a: &[f32], b: &[f32]| match config.tying {
+            InputTying::Tied => a == b,
+            InputTying::Untied => close(a, b),
+        };
+        prop_assert!(agree(&numbers(&output), &numbers(&plain_output)));
+        for (name, plain) in plain_end.iter() {
+            prop_assert!(agree(&numbers(&end[&of_main(name)]), &numbers(plain)));
         }
     }
 
@@ -254,8 +276,18 @@ proptest! {
     }
 }
 
-/// Makes every policy exactly 1 from a latent state of zeros, whatever it looks at: the latent is positive, `U` large.
-fn saturate_policies(lstm: &mut AdaptiveLstm) {
+/// Gives the plain layers the weights of the main cells.
+fn share_weights(plain: &mut Lstm, adaptive: &AdaptiveLstm) {
+    for (cell, adaptive) in plain.layers.iter_mut().zip(&adaptive.layers) {
+        cell.weight_input = adaptive.weight_input.clone();
+        cell.weight_hidden = adaptive.weight_hidden.clone();
+        cell.bias = adaptive.bias.clone();
+    }
+}
+
+/// Makes every policy exactly 1 from a latent state of zeros, whatever it looks at: the latent is positive, and `U` is
+/// large in the paper's form, 0 from the identity.
+fn make_policies_one(lstm: &mut AdaptiveLstm) {
     let fill =
         |param: &Param<Tensor<2>>, value: f64| Param::from_tensor(param.val().full_like(value));
     let fill_bias = |param: &mut Option<Param<Tensor<1>>>, value: f64| {
@@ -276,7 +308,11 @@ fn saturate_policies(lstm: &mut AdaptiveLstm) {
                 fill_bias(&mut latent.bias_hidden, 0.0);
             }
         }
-        cell.projection = fill(&cell.projection, 1e4);
+        let u = match cell.start {
+            PolicyStart::Paper => 1e4,
+            PolicyStart::Identity => 0.0,
+        };
+        cell.projection = fill(&cell.projection, u);
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock};
 
 use adaparam::recurrent::{
     AdaptiveLstm, AdaptiveLstmConfig, InputTying, Lstm, LstmAdaptation, LstmConfig, Masks,
-    PolicyLayout, PolicyModel, Recurrent, Summary,
+    PolicyLayout, PolicyModel, PolicyStart, Recurrent, Summary,
 };
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, DeviceConfig, Distribution, FloatDType, Tensor};
@@ -78,18 +78,19 @@ fn every_choice() -> Vec<AdaptiveLstmConfig> {
                     for layout in [PolicyLayout::Paper, PolicyLayout::Released] {
                         for bias in [true, false] {
                             for n_layers in 1..=3 {
-                                configs.push(
-                                    AdaptiveLstmConfig::new(D_INPUT, D_HIDDEN, D_LATENT)
-                                        .with_batch_first(false)
-                                        .with_d_output(Some(D_OUTPUT))
-                                        .with_n_layers(n_layers)
-                                        .with_bias(bias)
-                                        .with_policy(policy)
-                                        .with_summary(summary)
-                                        .with_adaptation(adaptation)
-                                        .with_tying(tying)
-                                        .with_layout(layout),
-                                );
+                                let paper = AdaptiveLstmConfig::new(D_INPUT, D_HIDDEN, D_LATENT)
+                                    .with_batch_first(false)
+                                    .with_d_output(Some(D_OUTPUT))
+                                    .with_n_layers(n_layers)
+                                    .with_bias(bias)
+                                    .with_policy(policy)
+                                    .with_summary(summary)
+                                    .with_adaptation(adaptation)
+                                    .with_tying(tying)
+                                    .with_layout(layout);
+                                let identity =
+                                    paper.clone().with_policy_start(PolicyStart::Identity);
+                                configs.extend([paper, identity]);
                             }
                         }
                     }
@@ -112,6 +113,7 @@ fn check_adaptive(
         adaptation: Some(config.adaptation),
         tying: config.tying,
         layout: config.layout,
+        start: config.policy_start,
     };
     check(case, lstm, choices, masks, |reading| {
         adaptive_layers(lstm, reading)
@@ -125,6 +127,7 @@ fn check_plain(case: &str, lstm: &Lstm, masks: &Masks) {
         adaptation: None,
         tying: InputTying::Tied,
         layout: PolicyLayout::Paper,
+        start: PolicyStart::Paper,
     };
     check(case, lstm, choices, Some(masks), |reading| {
         plain_layers(lstm, reading)

@@ -404,7 +404,7 @@ fn layers_say_what_they_are() {
     assert_eq!(
         adaptive.to_string(),
         "AdaptiveLstm {d_input: 5, d_hidden: [7, 6], d_latent: 3, policy: Recurrent, summary: Hybrid, \
-         adaptation: Io, tying: Tied, layout: Paper, bias: true, params: 1735}"
+         adaptation: Io, tying: Tied, layout: Paper, policy_start: Paper, bias: true, params: 1735}"
     );
     let plain = LstmConfig::new(5, 7)
         .with_batch_first(false)

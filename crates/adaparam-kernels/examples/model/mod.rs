@@ -1,7 +1,7 @@
 //! The paper's language model, as the examples time it.
 #![allow(dead_code)]
 
-use adaparam_kernels::alstm::{Adaptation, Latent, PolicyLayout, Shape, Summary};
+use adaparam_kernels::alstm::{Adaptation, Latent, PolicyLayout, PolicyStart, Shape, Summary};
 use adaparam_kernels::memory::Buffer;
 use adaparam_kernels::stack::Stack;
 
@@ -18,6 +18,7 @@ pub(crate) fn shape(width: usize, hidden: usize, latent: usize) -> Shape {
         summary: Summary::Hybrid,
         adaptation: Adaptation::InputOutput,
         layout: PolicyLayout::Paper,
+        start: PolicyStart::Paper,
         bias: true,
     }
 }

@@ -6,7 +6,7 @@
 //! v = [x ; h ; other layer's z]
 //! z = relu(v · latent_input + bias)                                                static, or
 //! z = lstm(v · latent_input + bias + z · latent_hidden + bias)                     recurrent
-//! π = tanh(z · projection)
+//! π = tanh(z · projection), or 1 + tanh(z · projection)
 //! u = π3 ∘ ((π1 ∘ x) · input) + π4 ∘ ((π2 ∘ h) · hidden) + π0 ∘ bias
 //! c = σ(u_f) ∘ c + σ(u_i) ∘ tanh(u_z),   h = σ(u_o) ∘ tanh(c)
 //! ```
@@ -31,5 +31,5 @@ mod team;
 mod weights;
 
 pub use shape::{
-    Adaptation, Latent, LayerShape, Part, Placer, Policy, PolicyLayout, Shape, Summary,
+    Adaptation, Latent, LayerShape, Part, Placer, Policy, PolicyLayout, PolicyStart, Shape, Summary,
 };

@@ -1,9 +1,9 @@
 //! Point-wise kernels of the adaptive LSTM besides its cell.
 
-use crate::cell::tanh_slope;
+use super::shape::PolicyStart;
+use crate::cell::{policy, policy_slope};
 use crate::gemm::GROUP;
 use crate::grid::{Reads, Writes, load, load_whole, store, store_unless_faded, vectors};
-use crate::math::tanh;
 use crate::simd::{Kernel, Simd};
 
 /// `z = mask · relu(tile + bias)`. Paper eq. (6).
@@ -39,12 +39,13 @@ impl Kernel for StaticLatent {
     }
 }
 
-/// `policy = tanh(tile)`, `adapted = policy · source`.
+/// `policy` from its pre-activation in `tile`, `adapted = policy · source`.
 pub(super) struct AdaptInput {
     pub(super) rows: usize,
     pub(super) columns: usize,
     /// First column in `source`.
     pub(super) first: usize,
+    pub(super) start: PolicyStart,
     pub(super) tile: Reads,
     /// First column in `tile`.
     pub(super) lane: usize,
@@ -61,7 +62,8 @@ impl Kernel for AdaptInput {
             for (v, n) in vectors(simd, self.columns) {
                 // SAFETY: the rectangles cover these columns, which belong to this task; the tile is padded to whole groups.
                 unsafe {
-                    let pi = tanh(simd, load_whole(simd, self.tile.at(row, self.lane + v)));
+                    let u = load_whole(simd, self.tile.at(row, self.lane + v));
+                    let pi = policy(simd, self.start, u);
                     store(simd, self.policy.at(row, v), pi, n);
                     let source = load(simd, self.source.at(row, self.first + v), n);
                     store_unless_faded(simd, self.adapted.at(row, v), simd.mul(pi, source), n);
@@ -94,13 +96,13 @@ impl Kernel for Request {
     }
 }
 
-/// `to (+)= tile ∘ policy`, and the gradient of the policy before its tanh, `tile ∘ source ∘ (1 - policy²)`, replaces the policy.
+/// `to (+)= tile ∘ policy`, and the gradient of the policy before its tanh, `tile ∘ source` times the slope there, replaces the policy.
 /// Without a policy, `to (+)= tile`.
 pub(super) struct InputGradient {
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) tile: Reads,
-    pub(super) policy: Option<(Writes, Reads)>,
+    pub(super) policy: Option<(PolicyStart, Writes, Reads)>,
     pub(super) to: Writes,
     pub(super) add: bool,
 }
@@ -114,9 +116,9 @@ impl Kernel for InputGradient {
                 // SAFETY: the rectangles cover these columns, which belong to this task.
                 unsafe {
                     let mut d = load(simd, self.tile.at(row, v), n);
-                    if let Some((policy, source)) = self.policy {
+                    if let Some((start, policy, source)) = self.policy {
                         let pi = load(simd, policy.at(row, v), n);
-                        let slope = tanh_slope(simd, pi);
+                        let slope = policy_slope(simd, start, pi);
                         let d_pi = simd.mul(simd.mul(d, load(simd, source.at(row, v), n)), slope);
                         store_unless_faded(simd, policy.at(row, v), d_pi, n);
                         d = simd.mul(d, pi);

@@ -39,6 +39,15 @@ pub enum PolicyLayout {
     Released,
 }
 
+/// What a policy is before it has learned anything: with a latent variable of zeros, or a projection of zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyStart {
+    /// `π = tanh(z · projection)`: nothing passes.
+    Paper,
+    /// `π = 1 + tanh(z · projection)`: everything passes as in a layer that is not adapted.
+    Identity,
+}
+
 /// The kind and the sizes of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -56,6 +65,8 @@ pub struct Shape {
     pub adaptation: Adaptation,
     /// How policies are cut.
     pub layout: PolicyLayout,
+    /// What policies start from.
+    pub start: PolicyStart,
     /// Whether the main cells have a bias.
     pub bias: bool,
 }

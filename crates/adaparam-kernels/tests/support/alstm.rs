@@ -1,7 +1,7 @@
 //! The adaptive LSTM in double precision, written from the equations with no regard to speed.
 
 use super::stack::Case;
-use adaparam_kernels::alstm::{Adaptation, Latent, PolicyLayout, Shape, Summary};
+use adaparam_kernels::alstm::{Adaptation, Latent, PolicyLayout, PolicyStart, Shape, Summary};
 
 type Rows = Vec<Vec<f64>>;
 
@@ -161,7 +161,12 @@ impl Problem<'_> {
                     z.iter_mut()
                         .enumerate()
                         .for_each(|(j, z)| *z *= mask(&case.masks[2 * l + 1], j, latent));
-                    let pi: Vec<f64> = times(&z, u).into_iter().map(f64::tanh).collect();
+                    let start = match shape.start {
+                        PolicyStart::Paper => 0.0,
+                        PolicyStart::Identity => 1.0,
+                    };
+                    let pi = times(&z, u).into_iter().map(|u| start + u.tanh());
+                    let pi: Vec<f64> = pi.collect();
                     let [p_x, p_h, p_w, p_v, p_b] = split(shape, &pi, x.len(), hidden);
                     let scaled = |a: &[f64], b: &[f64]| -> Vec<f64> {
                         a.iter().zip(b).map(|(a, b)| a * b).collect()

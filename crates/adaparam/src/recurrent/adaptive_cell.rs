@@ -3,13 +3,13 @@ use burn::tensor::{Tensor, assert_shape};
 
 use super::gates::{LstmLayerState, gate, split_gates};
 use super::latent::PolicyLatent;
-use super::policy::{PolicySplit, SubPolicies};
+use super::policy::{PolicySplit, PolicyStart, SubPolicies};
 
 /// One layer of an [`AdaptiveLstm`](super::AdaptiveLstm), for one step: an LSTM whose linear maps are adapted by a
 /// policy. Paper eq. (8):
 ///
 /// ```text
-/// π      = τ(U z_t),   D(s,j) = diag(π(s,j))
+/// π      = τ(U z_t),   D(s,j) = diag(π(s,j))    or π = 1 + τ(U z_t), as `start` says
 /// u(s)_t = D(s,4) W(s) D(s,3) x_t + D(s,2) V(s) D(s,1) h_{t-1} + D(s,0) b(s),    s in {i, f, z, o}
 /// ```
 ///
@@ -30,17 +30,24 @@ pub struct AdaptiveLstmCell {
     /// Where each sub-policy lies in the policy vector.
     #[module(skip)]
     pub split: PolicySplit,
+    /// What the policy is where `U z` is 0.
+    #[module(skip)]
+    pub start: PolicyStart,
 }
 
 impl AdaptiveLstmCell {
-    /// The policy vector `π = τ(U z)`, all sub-policies of the layer together.
+    /// The policy vector `π = τ(U z)`, or `1 + τ(U z)`, all sub-policies of the layer together.
     ///
     /// # Shapes
     ///
     /// - `z`: `[B, A]`
     /// - output: `[B, P]`
     pub fn policy(&self, z: Tensor<2>) -> Tensor<2> {
-        z.matmul(self.projection.val()).tanh()
+        let pi = z.matmul(self.projection.val()).tanh();
+        match self.start {
+            PolicyStart::Paper => pi,
+            PolicyStart::Identity => pi + 1.0,
+        }
     }
 
     /// One step of the main cell under given sub-policies. Paper eq. (8) and (5).

@@ -14,7 +14,7 @@ use super::kind::RecurrentKind;
 use super::latent::{LatentState, PolicyLatent, PolicyModel, Summary};
 use super::lstm_cell::RecurrentInitializer;
 use super::masks::Masks;
-use super::policy::{InputTying, LstmAdaptation, PolicyLayout, PolicyShape};
+use super::policy::{InputTying, LstmAdaptation, PolicyLayout, PolicyShape, PolicyStart};
 use super::sequence::step_by_step;
 use super::sizes::StackSizes;
 use super::slot::Slot;
@@ -57,6 +57,10 @@ pub struct AdaptiveLstmConfig {
     /// Where the sub-policies lie in the policy vector.
     #[config(default = "PolicyLayout::Paper")]
     pub layout: PolicyLayout,
+    /// What the diagonals are before the policies have learned anything. With more than two layers, or with an
+    /// optimiser whose ε is not tiny, [`PolicyStart::Identity`].
+    #[config(default = "PolicyStart::Paper")]
+    pub policy_start: PolicyStart,
     /// How the policies are initialised: the latent networks and `U`. The weights of the main cells are always
     /// semi-orthogonal, with a forget-gate bias of 1.
     #[config(default = "RecurrentInitializer::SemiOrthogonal")]
@@ -82,12 +86,21 @@ pub struct AdaptiveLstmConfig {
 /// ```text
 /// v = [h(l-1)_t; h(l)_{t-1}; z(l-1)_t]    summary        eq. (9), or without the last part
 /// z = ReLU(W v + b)  or  m(v, z_{t-1})    latent         eq. (6) or (7)
-/// π = τ(U z)                              sub-policies   section 3
+/// π = τ(U z)  or  1 + τ(U z)              sub-policies   section 3, or from the identity
 /// u = D(4) W D(3) x + D(2) V D(1) h + D(0) b             eq. (8)
 /// c, h from u as in an LSTM                              eq. (5)
 /// ```
 ///
 /// with `h(0)_t = x_t` and `z(0)_t = z(L)_{t-1}`.
+///
+/// # Where it starts
+///
+/// A new layer's latent `z` is small, and so is `τ(U z)`. In the paper's form, [`PolicyStart::Paper`], it multiplies
+/// every product and every bias: a new layer says almost nothing, the layer above it less, and gradients shrink in the
+/// same way. With one or two layers the paper's Adam learns nevertheless, because it divides gradients by their size:
+/// its ε must be small beside them, and is 1e-9. Burn's default ε is 1e-5: with it a new stack of several layers hardly
+/// moves. Set `AdamConfig::with_epsilon(1e-9)`, or start from [`PolicyStart::Identity`], with which a new layer speaks
+/// as loudly as the LSTM of its weights, at any depth.
 ///
 /// Its layers are no [`Cell`](super::Cell)s, because with [`Summary::Hybrid`] each looks at the latent of another.
 ///
@@ -203,6 +216,7 @@ impl AdaptiveLstmConfig {
             weight_hidden: semi_orthogonal([d_hidden, GATES * d_hidden], device),
             bias: self.bias.then(|| forget_gate_bias(d_hidden, device)),
             split,
+            start: self.policy_start,
         }
     }
 
@@ -213,6 +227,7 @@ impl AdaptiveLstmConfig {
             self.adaptation as i32,
             self.tying as i32,
             self.layout as i32,
+            self.policy_start as i32,
         ];
         form(here.to_vec(), device, move |found| {
             let both = FORM.iter().zip(found.iter().zip(here));
@@ -359,12 +374,13 @@ impl AdaptiveLstm {
 }
 
 /// The choices that decide how numbers are read, with the names of each in the order of its type.
-const FORM: [(&str, &[&str]); 5] = [
+const FORM: [(&str, &[&str]); 6] = [
     ("policy", &["static", "recurrent"]),
     ("summary", &["own", "hybrid"]),
     ("adaptation", &["output", "input", "io"]),
     ("tying", &["tied", "untied"]),
     ("layout", &["paper", "released"]),
+    ("policy_start", &["paper", "identity"]),
 ];
 
 /// The sites of a layer, in their order.
@@ -480,6 +496,8 @@ crate::settings! {
         pub layout: PolicyLayout = PolicyLayout::Paper;
         /// whether the main cells have a bias
         pub bias: bool = true;
+        /// diagonals of a new model: paper (near 0) or identity (near 1, for any depth)
+        pub policy_start: PolicyStart = PolicyStart::Paper;
     }
 }
 
@@ -498,7 +516,8 @@ impl RecurrentKind for AdaptiveLstmSettings {
             .with_summary(self.summary)
             .with_adaptation(self.adaptation)
             .with_tying(self.tying)
-            .with_layout(self.layout);
+            .with_layout(self.layout)
+            .with_policy_start(self.policy_start);
         Box::new(config.init(device))
     }
 }
@@ -526,6 +545,7 @@ impl ModuleDisplay for AdaptiveLstm {
             .add_debug_attribute("adaptation", &self.adaptation)
             .add_debug_attribute("tying", &self.tying)
             .add_debug_attribute("layout", &self.layout)
+            .add_debug_attribute("policy_start", &first.start)
             .add("bias", &first.bias.is_some())
             .optional()
     }

@@ -129,7 +129,7 @@ pub use latent::{LatentState, PolicyLatent, PolicyModel, Summary};
 pub use lstm::{Lstm, LstmConfig, LstmSettings};
 pub use lstm_cell::{LstmBiases, LstmCell, LstmCellConfig, RecurrentInitializer};
 pub use masks::{Masks, dropped, variational_mask};
-pub use policy::{InputTying, LstmAdaptation, PolicyLayout, PolicySplit, SubPolicies};
+pub use policy::{InputTying, LstmAdaptation, PolicyLayout, PolicySplit, PolicyStart, SubPolicies};
 pub use sizes::StackSizes;
 pub use slot::Slot;
 pub use stacked::Stacked;

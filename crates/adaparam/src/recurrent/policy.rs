@@ -40,6 +40,18 @@ pub enum PolicyLayout {
     Released,
 }
 
+/// What the diagonals of a layer are before its policy has learned anything, that is, with `U z` near 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "burn::serde", rename_all = "snake_case")]
+pub enum PolicyStart {
+    /// Near 0, `D = diag(τ(U z))`: the paper's form. A new layer passes almost nothing on, and each layer above it
+    /// less: after a few layers outputs and gradients are 0. See [`AdaptiveLstm`](super::AdaptiveLstm).
+    Paper,
+    /// Near the identity, `D = diag(1 + τ(U z))`: a new layer is nearly the LSTM of its weights, and exactly that one
+    /// if `U` is 0.
+    Identity,
+}
+
 /// The diagonals of eq. (8) at one step, side by side for the four gates; none where the diagonal is the identity.
 #[derive(Debug, Clone)]
 pub struct SubPolicies {
@@ -112,6 +124,15 @@ impl From<PolicyLayout> for adaparam_kernels::alstm::PolicyLayout {
         match layout {
             PolicyLayout::Paper => Self::Paper,
             PolicyLayout::Released => Self::Released,
+        }
+    }
+}
+
+impl From<PolicyStart> for adaparam_kernels::alstm::PolicyStart {
+    fn from(start: PolicyStart) -> Self {
+        match start {
+            PolicyStart::Paper => Self::Paper,
+            PolicyStart::Identity => Self::Identity,
         }
     }
 }

@@ -1,4 +1,6 @@
-use adaparam::recurrent::{InputTying, LstmAdaptation, PolicyLayout, PolicyModel, Summary};
+use adaparam::recurrent::{
+    InputTying, LstmAdaptation, PolicyLayout, PolicyModel, PolicyStart, Summary,
+};
 
 use super::adapted::{Diagonal, adapted, adapted_backward};
 use super::gates::Gates;
@@ -12,6 +14,7 @@ pub(crate) struct Choices {
     pub(crate) adaptation: Option<LstmAdaptation>,
     pub(crate) tying: InputTying,
     pub(crate) layout: PolicyLayout,
+    pub(crate) start: PolicyStart,
 }
 
 /// The parameters of one layer; also their gradients.
@@ -75,6 +78,14 @@ pub(crate) struct StepGradients {
     pub(crate) x: Vec<f64>,
     pub(crate) z_below: Vec<f64>,
     pub(crate) before: LayerState,
+}
+
+/// What is added to the tanh.
+fn offset(start: PolicyStart) -> f64 {
+    match start {
+        PolicyStart::Paper => 0.0,
+        PolicyStart::Identity => 1.0,
+    }
 }
 
 /// The places of the diagonals of eq. (8) in the policy vector.
@@ -153,7 +164,7 @@ impl Layer {
             .projection
             .times(&z_dropped)
             .iter()
-            .map(|u| u.tanh())
+            .map(|u| offset(choices.start) + u.tanh())
             .collect();
 
         let parts = self.parts(choices);
@@ -226,7 +237,7 @@ impl Layer {
         );
 
         let d_projected: Vec<f64> = (0..policy.len())
-            .map(|k| d_policy[k] * (1.0 - policy[k] * policy[k]))
+            .map(|k| d_policy[k] * (1.0 - (policy[k] - offset(choices.start)).powi(2)))
             .collect();
         let mut dz_dropped =
             self.projection

@@ -51,6 +51,7 @@ impl Step<'_> {
                 d_output: last.then(|| self.carried_into(d_output, 0, s.hidden, first, units)),
                 dc: self.gradient(&carried.c, s.hidden, first, units),
             },
+            start: self.pass.plan.shape.start,
             policy: GatePolicy {
                 products: products.map(|(input, hidden)| [policy(input), policy(hidden)]),
                 bias: s.policy.bias.map(policy),
@@ -121,6 +122,7 @@ impl Step<'_> {
                 };
                 let policy = part.map(|part| {
                     (
+                        self.pass.plan.shape.start,
                         self.at(&kept.policy, s.policy.width, part.kept + first, columns),
                         source,
                     )

@@ -50,6 +50,7 @@ impl Step<'_> {
                     rows,
                     columns: count,
                     first: column,
+                    start: self.pass.plan.shape.start,
                     tile: scratch.reads(),
                     lane: lane * GROUP,
                     source: sources[index],
@@ -176,6 +177,7 @@ impl Step<'_> {
                 output: output.map(|output| carried(output, self.t)),
             },
             tiles: [input_tile.reads(), hidden_tile.reads()],
+            start: self.pass.plan.shape.start,
             policy: GatePolicy {
                 products: adapted.map(|_| [part_tile(0), part_tile(1)]),
                 bias: s.policy.bias.map(|_| part_tile(parts - 1)),

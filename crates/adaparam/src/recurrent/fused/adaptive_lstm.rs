@@ -36,6 +36,7 @@ fn shape(lstm: &AdaptiveLstm) -> Option<Shape> {
             LstmAdaptation::Io => Adaptation::InputOutput,
         },
         layout: lstm.layout.into(),
+        start: first.start.into(),
         bias: first.bias.is_some(),
     };
     let mut layers = lstm.layers.iter().enumerate();
@@ -82,6 +83,7 @@ fn fits(lstm: &AdaptiveLstm, cell: &AdaptiveLstmCell, shape: &Shape, index: usiz
     latent_fits
         && bias_fits
         && cell.split == tied.split()
+        && shape.start == cell.start.into()
         && has_shape(&cell.projection, [s.latent, s.policy.width])
         && has_shape(&cell.weight_input, [s.input, gates])
         && has_shape(&cell.weight_hidden, [s.hidden, gates])
