@@ -16,6 +16,8 @@ mod memory;
 mod model_choice;
 mod progress;
 mod provenance;
+mod run_page;
+mod sample;
 mod say;
 mod sweeping;
 mod training;
@@ -25,8 +27,11 @@ use std::process::ExitCode;
 use adaparam_runs::RunError;
 use clap::Parser;
 
-use crate::say::remark;
+use crate::say::alert;
 use command::{Cli, Verdict};
+
+/// What shells take for a program that Ctrl-C has ended.
+const INTERRUPTED: u8 = 130;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -35,12 +40,13 @@ fn main() -> ExitCode {
     match Cli::parse().run() {
         Ok(Verdict::Done) => ExitCode::SUCCESS,
         Ok(Verdict::ClaimMissed | Verdict::Diverged | Verdict::RunFailed) => ExitCode::from(1),
+        Ok(Verdict::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(error) if matches!(error.downcast_ref(), Some(RunError::Stopped)) => {
-            remark!("interrupted: {}", told(&error));
-            ExitCode::from(130)
+            alert!("interrupted: {}", told(&error));
+            ExitCode::from(INTERRUPTED)
         }
         Err(error) => {
-            remark!("error: {}", told(&error));
+            alert!("error: {}", told(&error));
             ExitCode::from(2)
         }
     }

@@ -28,6 +28,19 @@ fn whole_memory() -> Option<u64> {
     memory_in(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
 
+/// The most memory that this process has had so far, in bytes, where the system tells.
+pub(crate) fn peak_memory() -> Option<u64> {
+    peak_in(&std::fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn peak_in(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(1024 * kilobytes)
+}
+
 fn memory_in(meminfo: &str) -> Option<u64> {
     let kilobytes = |name: &str| -> Option<u64> {
         let line = meminfo.lines().find(|line| line.starts_with(name))?;
@@ -47,6 +60,15 @@ mod tests {
         assert_eq!(memory_in(text), Some(3000 * 1024));
         assert_eq!(memory_in("MemTotal: 7 kB\n"), Some(7 * 1024));
         assert_eq!(memory_in("nothing of the kind"), None);
+    }
+
+    #[test]
+    fn the_peak_of_a_process_is_read() {
+        assert_eq!(
+            peak_in("Name:\ta\nVmHWM:\t    2000 kB\n"),
+            Some(2000 * 1024)
+        );
+        assert_eq!(peak_in("nothing of the kind"), None);
     }
 
     #[test]

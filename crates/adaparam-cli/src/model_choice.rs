@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use adaparam_lm::{LanguageModelConfig, preset, presets};
+use adaparam_lm::{LanguageModelConfig, nearest, preset, presets};
 use anyhow::{Context, bail};
 
 /// The configuration of a preset's name or a TOML file.
@@ -14,8 +14,10 @@ pub(crate) fn configuration(name: &str) -> anyhow::Result<LanguageModelConfig> {
     let path = Path::new(name);
     if !path.exists() {
         let names: Vec<&str> = presets().iter().map(|preset| preset.name).collect();
+        let hint = nearest(name, names.iter().copied())
+            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         bail!(
-            "{name}: neither a file nor a preset; presets are {}",
+            "{name}: neither a file nor a preset; presets are {}{hint}",
             names.join(", ")
         );
     }
@@ -42,6 +44,10 @@ pub(crate) fn with_changes(
     mut config: LanguageModelConfig,
     changes: &[(String, String)],
 ) -> anyhow::Result<LanguageModelConfig> {
+    let is_set = |key: &str| changes.iter().any(|(set, _)| set == key);
+    if is_set("train.cut_after") && is_set("train.cut_at") {
+        bail!("--set: train.cut_after and train.cut_at: give epochs or shares of them, not both");
+    }
     for (key, value) in changes {
         config = config
             .with(key, value)

@@ -1,11 +1,10 @@
 //! Progress on standard error: a bar on a terminal, plain lines elsewhere.
 
-use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::say::remark;
+use crate::say::{remark, shows_bars};
 
 /// Progress of an experiment of many runs.
 pub(crate) struct Progress {
@@ -18,7 +17,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// Progress over `steps` steps of all `runs` runs together.
     pub(crate) fn new(title: &'static str, runs: usize, steps: usize) -> Self {
-        let on_terminal = std::io::stderr().is_terminal();
+        let on_terminal = shows_bars();
         let target = if on_terminal {
             ProgressDrawTarget::stderr()
         } else {

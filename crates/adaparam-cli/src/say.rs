@@ -1,7 +1,8 @@
 //! Lines on standard output and standard error.
 
 use std::fmt::Arguments;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints a line like `println!`, but ends quietly when whoever reads has seen enough, as in `adaparam show | head`.
 macro_rules! say {
@@ -10,20 +11,58 @@ macro_rules! say {
     };
 }
 
-/// Prints a line like `eprintln!`, but goes on when nobody can read it: a remark is no reason to lose work.
+/// Prints a line like `eprintln!`, but goes on when nobody can read it: a remark is no reason to lose work. `--quiet`
+/// leaves it out.
 macro_rules! remark {
     ($($argument:tt)*) => {
         $crate::say::aside(format_args!($($argument)*))
     };
 }
 
-pub(crate) use {remark, say};
+/// The same for what must be read: warnings, errors, how to go on. `--quiet` does not leave it out.
+macro_rules! alert {
+    ($($argument:tt)*) => {
+        $crate::say::loud_aside(format_args!($($argument)*))
+    };
+}
+
+pub(crate) use {alert, remark, say};
+
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Leaves out remarks and progress from now on.
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Whether there is someone to see a bar of progress.
+pub(crate) fn shows_bars() -> bool {
+    !is_quiet() && std::io::stderr().is_terminal()
+}
+
+/// Columns of the terminal, as the shell tells them.
+pub(crate) fn terminal_width() -> usize {
+    let told = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok());
+    told.unwrap_or(100).clamp(40, 160)
+}
 
 pub(crate) fn line(line: Arguments<'_>) {
     or_end(writeln!(std::io::stdout().lock(), "{line}"));
 }
 
 pub(crate) fn aside(line: Arguments<'_>) {
+    if !is_quiet() {
+        loud_aside(line);
+    }
+}
+
+pub(crate) fn loud_aside(line: Arguments<'_>) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
@@ -33,7 +72,7 @@ pub(crate) fn or_end(result: std::io::Result<()>) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
-            remark!("error: standard output: {error}");
+            alert!("error: standard output: {error}");
             std::process::exit(2)
         }
     }

@@ -1,7 +1,6 @@
 //! A sweep at work, as the commands that run sweeps show it.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +19,8 @@ use crate::compute_choice::ComputeChoice;
 use crate::data_folder::data_folder;
 use crate::memory::refuse_what_cannot_fit;
 use crate::provenance;
-use crate::say::remark;
+use crate::run_page::{self, Witnessed};
+use crate::say::{remark, shows_bars};
 
 /// Positions of the bar for one run.
 const POSITIONS: u64 = 1_000;
@@ -37,13 +37,13 @@ pub(crate) struct Sweeping {
     pub(crate) deadline: Option<Instant>,
     /// The folder with data sets.
     pub(crate) data: Option<PathBuf>,
-    /// Set by Ctrl-C and SIGTERM.
+    /// Set by Ctrl-C, SIGTERM and SIGHUP.
     pub(crate) stop: Arc<AtomicBool>,
 }
 
-/// How far a sitting came.
+/// How far a command came with the runs of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sitting {
+pub(crate) struct Advance {
     /// Runs that have not ended.
     pub(crate) left: usize,
     /// Runs that an error ended.
@@ -103,7 +103,7 @@ impl Sweeping {
         sweep: &Sweep,
         runs: &[&RunSpec],
         corpora: &Corpora,
-    ) -> anyhow::Result<Sitting> {
+    ) -> anyhow::Result<Advance> {
         let scale = Scale::of(sweep)?;
         let jobs = self.jobs(scale).min(runs.len().max(1));
         let place = self.place(scale)?;
@@ -114,7 +114,12 @@ impl Sweeping {
             place,
         };
         let display = Display::new(&sweep.manifest().experiment, runs);
-        let watch = |event: SweepEvent<'_>| display.show(&event);
+        let watch = |event: SweepEvent<'_>| {
+            display.show(&event);
+            if let SweepEvent::Left(spec, RunReport::Ended(_) | RunReport::Stopped) = &event {
+                run_page::write(&sweep.run_folder(spec), &Witnessed::default());
+            }
+        };
         let reports = run_many(sweep, runs, corpora, &resources, &self.stop, &watch);
         display.bar.finish_and_clear();
         let reports = reports?;
@@ -125,20 +130,20 @@ impl Sweeping {
         let failed = count(
             |report| matches!(report, RunReport::Ended(outcome) if matches!(outcome.ending, Ending::Failed { .. })),
         );
-        let sitting = Sitting {
+        let advance = Advance {
             left: runs.len() - ended,
             failed,
             busy: count(|report| *report == RunReport::Busy),
         };
-        if self.stop.load(Ordering::Relaxed) && sitting.left > sitting.busy {
+        if self.stop.load(Ordering::Relaxed) && advance.left > advance.busy {
             return Err(anyhow::Error::new(RunError::Stopped).context(format!(
                 "{} of {} runs are left, and everything is saved in {}; give the same command again to go on",
-                sitting.left,
+                advance.left,
                 runs.len(),
                 sweep.path().display()
             )));
         }
-        Ok(sitting)
+        Ok(advance)
     }
 }
 
@@ -164,7 +169,7 @@ struct Seen {
 
 impl Display {
     fn new(title: &str, runs: &[&RunSpec]) -> Self {
-        let on_terminal = std::io::stderr().is_terminal();
+        let on_terminal = shows_bars();
         let target = if on_terminal {
             ProgressDrawTarget::stderr()
         } else {

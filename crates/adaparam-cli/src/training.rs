@@ -1,6 +1,6 @@
 //! A language model in training, as the commands that train show it.
 
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use adaparam_data::text::Corpus;
 use adaparam_lm::checkpoint::Damaged;
 use adaparam_lm::{
-    LmError, Machine, Observer, Observers, Outcome, Place, Snapshot, TrainEvent, train,
+    LmError, Machine, Observer, Observers, Outcome, Place, Snapshot, TrainEvent, TrainSpec, train,
 };
 use adaparam_report::number::duration;
 use adaparam_runs::RunError;
@@ -21,21 +21,28 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use crate::command::Verdict;
-use crate::say::{remark, say};
+use crate::memory::peak_memory;
+use crate::run_page::{self, PAGE, Witnessed};
+use crate::sample::samples;
+use crate::say::{alert, remark, say, shows_bars};
 
+/// The configuration of a run.
+pub(crate) const CONFIG: &str = "config.toml";
+/// What a finished run came to.
+pub(crate) const RESULT: &str = "result.json";
 /// Off a terminal, a line of progress at most this often.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// As many threads as can be asked for.
 const MOST_THREADS: usize = 1024;
 
-/// What a training command was told about the session.
+/// What a command that trains was told.
 pub(crate) struct Session {
     /// Where to compute.
     pub(crate) place: Place,
     /// Lines of JSON on standard output instead of text.
     pub(crate) json: bool,
-    /// Set by Ctrl-C and SIGTERM.
+    /// Set by Ctrl-C, SIGTERM and SIGHUP.
     pub(crate) stop: Arc<AtomicBool>,
 }
 
@@ -59,9 +66,7 @@ pub(crate) fn lock(folder: &RunFolder) -> anyhow::Result<Option<RunLock>> {
             folder.path().display()
         ),
         Err(RunError::File { source, .. }) if source.kind() == ErrorKind::Unsupported => {
-            remark!(
-                "warning: this file system knows no locks: let no other process train this run"
-            );
+            alert!("warning: this file system knows no locks: let no other process train this run");
             Ok(None)
         }
         Err(error) => Err(error.into()),
@@ -71,7 +76,7 @@ pub(crate) fn lock(folder: &RunFolder) -> anyhow::Result<Option<RunLock>> {
 /// Says which checkpoints are damaged.
 pub(crate) fn report_damaged(damaged: &[Damaged]) {
     for Damaged { path, problem } in damaged {
-        remark!(
+        alert!(
             "warning: {}: damaged, passed over: {problem}",
             path.display()
         );
@@ -102,9 +107,12 @@ impl Session {
         })?;
         display.bar.finish_and_clear();
         add_time(folder, started.elapsed())?;
+        if let Ok(Outcome::Finished(finished)) = &outcome {
+            folder.write_json(RESULT, finished)?;
+        }
+        self.write_page(folder, matches!(outcome, Ok(Outcome::Finished(_))));
         match outcome {
             Ok(Outcome::Finished(finished)) => {
-                folder.write_json("result.json", &finished)?;
                 if self.json {
                     print_json(&json!({"event": "finished", "result": finished}));
                 } else {
@@ -117,6 +125,7 @@ impl Session {
                         finished.test_words
                     );
                     say!("{}", folder.path().display());
+                    remark!("curves: {}", folder.path().join(PAGE).display());
                 }
                 Ok(Verdict::Done)
             }
@@ -124,19 +133,72 @@ impl Session {
                 if self.json {
                     print_json(&json!({"event": "stopped", "checkpoint": checkpoint}));
                 }
-                remark!(
-                    "stopped; everything is saved in {}\ngo on with: adaparam resume {}",
+                alert!(
+                    "interrupted: everything is saved in {}\ngo on with: adaparam resume {}",
                     checkpoint.display(),
                     shell_word(folder.path())
                 );
-                Ok(Verdict::Done)
+                Ok(Verdict::Interrupted)
             }
             Err(error @ LmError::NonFinite { .. }) => {
-                remark!("error: {error}");
+                alert!("error: {error}");
                 Ok(Verdict::Diverged)
             }
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+impl Session {
+    /// Writes the page of the run, with texts by the model once it is finished.
+    fn write_page(&self, folder: &RunFolder, is_finished: bool) {
+        let samples = if is_finished {
+            samples(folder.path(), &self.place).unwrap_or_default()
+        } else {
+            Vec::new()
+        };
+        let witnessed = Witnessed {
+            peak_memory: peak_memory(),
+            samples,
+        };
+        run_page::write(folder.path(), &witnessed);
+    }
+}
+
+/// Says which cuts of the learning rate do not fit the number of epochs, and how to give them so that they do.
+pub(crate) fn warn_of_cuts(train: &TrainSpec, epochs_before: Option<u64>) {
+    let shares = |epochs: u64| {
+        let share = |cut: &u64| (100.0 * *cut as f64 / epochs as f64).round() / 100.0;
+        let shares: Vec<String> = train
+            .cut_after
+            .iter()
+            .map(|cut| share(cut).to_string())
+            .collect();
+        format!("--set 'train.cut_at=[{}]'", shares.join(", "))
+    };
+    let late: Vec<String> = train
+        .cuts()
+        .iter()
+        .filter(|&&cut| cut >= train.epochs)
+        .map(ToString::to_string)
+        .collect();
+    let planned = epochs_before.filter(|&epochs| {
+        epochs != train.epochs && train.cut_after.iter().any(|&cut| cut < epochs)
+    });
+    if let Some(planned) = planned {
+        alert!(
+            "warning: train.cut_after = {:?} was set for {planned} epochs and stays as it is; {} moves the cuts with \
+             the number of epochs",
+            train.cut_after,
+            shares(planned)
+        );
+    } else if !late.is_empty() {
+        alert!(
+            "warning: the learning rate is never cut after epoch {}, because training ends with epoch {}; \
+             --set 'train.cut_at=[0.53, 0.84]' gives cuts as shares of the epochs, --set 'train.cut_after=[]' none",
+            late.join(" and "),
+            train.epochs
+        );
     }
 }
 
@@ -146,7 +208,7 @@ fn warn_of_other_bits(snapshot: &Snapshot, machine: &Machine) {
     if let Some(before) = &snapshot.computed_with
         && before != now
     {
-        remark!(
+        alert!(
             "warning: this run was computed with {before} so far and goes on with {now}: its numbers will differ in their \
              last bits from those of an undisturbed run; --instructions {before} goes on with the same, where the \
              processor has them"
@@ -154,7 +216,7 @@ fn warn_of_other_bits(snapshot: &Snapshot, machine: &Machine) {
     }
 }
 
-/// Adds the time of a sitting to the record of a run, if it has one, and the program's commit if it is another.
+/// Adds the time that was spent to the record of a run, if it has one, and the program's commit if it is another.
 fn add_time(folder: &RunFolder, time: Duration) -> anyhow::Result<()> {
     if let Some(mut record) = RunRecord::read(folder.path()) {
         record.seconds += time.as_secs_f64();
@@ -165,7 +227,7 @@ fn add_time(folder: &RunFolder, time: Duration) -> anyhow::Result<()> {
 }
 
 /// A path as it can be typed.
-fn shell_word(path: &Path) -> String {
+pub(crate) fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
     if text.chars().all(is_plain) {
@@ -182,7 +244,7 @@ fn print_json(line: &serde_json::Value) {
         && error.kind() != ErrorKind::BrokenPipe
         && !TOLD.swap(true, Ordering::Relaxed)
     {
-        remark!("warning: standard output: {error}: events are lost");
+        alert!("warning: standard output: {error}: events are lost");
     }
 }
 
@@ -195,7 +257,7 @@ struct Display {
     started: Instant,
     last_line: Instant,
     done_before: Option<f64>,
-    /// Words and nats since the epoch or the sitting began.
+    /// Words and nats since the epoch or this command began.
     words: usize,
     total_loss: f64,
     training_time: Duration,
@@ -211,7 +273,7 @@ impl Observer for Display {
 
 impl Display {
     fn new(json: bool, epochs: u64) -> Self {
-        let on_terminal = !json && std::io::stderr().is_terminal();
+        let on_terminal = !json && shows_bars();
         let target = if on_terminal {
             ProgressDrawTarget::stderr()
         } else {

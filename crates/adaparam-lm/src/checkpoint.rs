@@ -117,6 +117,13 @@ pub fn has_checkpoints(run: &Path) -> bool {
     !names(run).is_empty()
 }
 
+/// The number of words in the vocabulary of a run that has a checkpoint.
+pub(crate) fn vocabulary_size(run: &Path) -> Option<usize> {
+    let newest = names(run).pop()?;
+    let path = run.join(FOLDER).join(newest).join(VOCABULARY);
+    Some(Vocabulary::load(&path).ok()?.len())
+}
+
 /// The checkpoint of `snapshot` in the folder of a run, written unless it is there already.
 pub fn saved(run: &Path, snapshot: &Snapshot) -> Result<PathBuf, RunError> {
     let path = run.join(FOLDER).join(snapshot.counters.name());
@@ -227,6 +234,7 @@ pub fn newest(run: &Path) -> Result<Found, LmError> {
         }
     }
     let rule = match damaged.as_slice() {
+        [] if !run.exists() => "there is no such folder".to_owned(),
         [] => "holds no checkpoint: name the folder of a run of `adaparam train`".to_owned(),
         [first, ..] => format!(
             "every checkpoint is damaged; the newest: {}: {}",

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use adaparam_data::text::Vocabulary;
+use adaparam_runs::RunError;
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
@@ -78,6 +79,9 @@ pub fn open_model(path: &Path) -> Result<OpenedModel, LmError> {
             damaged: Vec::new(),
         });
     }
+    if !path.exists() {
+        return Err(RunError::folder(path, "there is no such file or folder").into());
+    }
     if !path.is_file() {
         let found = checkpoint::best(path)?;
         return Ok(OpenedModel {
@@ -87,21 +91,49 @@ pub fn open_model(path: &Path) -> Result<OpenedModel, LmError> {
         });
     }
     let file = TensorFile::read(path)?;
-    let Some(note) = &file.note else {
+    let Some(note) = FileNote::of(path, file.note.as_deref())? else {
         let problem = "has no configuration and vocabulary in its metadata; make a run of it with `adaparam import`";
         return Err(LmError::Weights {
             path: path.to_path_buf(),
             problem: problem.to_owned(),
         });
     };
-    let note = Note::parse(path, note)?;
-    note.config.check()?;
-    let vocabulary = Vocabulary::parse(path, &note.vocabulary)?;
     Ok(OpenedModel {
         path: path.to_path_buf(),
-        snapshot: adopt(path, file, note.config, vocabulary, note.corpus)?,
+        snapshot: adopt(path, file, note.config, note.vocabulary, note.corpus)?,
         damaged: Vec::new(),
     })
+}
+
+/// What an exported file says of itself.
+#[derive(Debug)]
+pub struct FileNote {
+    /// The SHA-256 of the vocabulary and all three texts as ids.
+    pub corpus: String,
+    /// The words.
+    pub vocabulary: Vocabulary,
+    /// The configuration.
+    pub config: LanguageModelConfig,
+}
+
+impl FileNote {
+    /// Reads the note of the file at `path`, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// If there is one that is not understood.
+    pub fn of(path: &Path, note: Option<&str>) -> Result<Option<Self>, LmError> {
+        let Some(note) = note else {
+            return Ok(None);
+        };
+        let note = Note::parse(path, note)?;
+        note.config.check()?;
+        Ok(Some(Self {
+            corpus: note.corpus,
+            vocabulary: Vocabulary::parse(path, &note.vocabulary)?,
+            config: note.config,
+        }))
+    }
 }
 
 /// The file that a PyTorch user can load.

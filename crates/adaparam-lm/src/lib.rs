@@ -5,6 +5,7 @@
 //! [`sweep`] is many of them.
 
 mod cells;
+mod change;
 pub mod checkpoint;
 mod choice;
 mod compute;
@@ -17,6 +18,7 @@ mod export;
 mod forecast;
 mod generate;
 mod head;
+mod history;
 mod initial;
 mod log;
 mod masks;
@@ -31,9 +33,11 @@ mod tensor_file;
 mod train;
 mod weights;
 
+pub use adaparam::settings::nearest;
 pub use adaparam_kernels::Engine;
 pub use adaparam_kernels::simd::Instructions;
 pub use cells::{CellChoice, CellSettings, Cells, register};
+pub use change::{KeyChange, change_run, key_changes};
 pub use choice::{AnySettings, Choice, Family, Registered};
 pub use compute::{Carried, Learner, Machine, Means, PHASES, Phase, Phases, Place, Reader};
 pub use config::{
@@ -42,10 +46,11 @@ pub use config::{
 pub use error::LmError;
 pub use evaluate::{Evaluation, evaluate};
 pub use event::{Observer, Observers, TrainEvent, Watch};
-pub use export::{OpenedModel, adopt, export, open_model};
+pub use export::{FileNote, OpenedModel, adopt, export, open_model};
 pub use forecast::{Forecast, MemoryForecast};
 pub use generate::{Generator, Sampling};
 pub use head::{Head, HeadChoice, HeadGradients, HeadKernels, HeadKind, HeadWeights, Heads};
+pub use history::{EpochHistory, RunHistory};
 pub use initial::draw_alone;
 pub use masks::{Droppable, MaskPlace, WindowMasks};
 pub use model::LanguageModel;
@@ -54,8 +59,8 @@ pub use optimiser::{
 };
 pub use preset::{DEFAULT_PRESET, Preset, baseline, preset, presets};
 pub use scorer::{PlainReading, Scorer};
-pub use snapshot::{Best, Counters, Snapshot};
+pub use snapshot::{Best, Counters, Snapshot, weights_sum};
 pub use speed::{Activity, PhaseSpeed, Speed, measure};
-pub use tensor_file::{StoredTensor, TensorFile};
+pub use tensor_file::{StoredTensor, TensorFile, TensorHead};
 pub use train::{Finished, Outcome, cut_columns, train};
 pub use weights::{ParameterShape, Storage, Weight, Weights};

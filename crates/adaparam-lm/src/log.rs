@@ -1,14 +1,16 @@
-//! The loss log: a line of JSON for each step and each epoch, and nothing in it that depends on the clock.
+//! The loss log: a line of JSON for each step, each epoch and each change of keys, and nothing in it that depends on the clock.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use adaparam_runs::RunError;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::LmError;
+use crate::change::KeyChange;
 use crate::event::{Observer, TrainEvent};
+use crate::snapshot::Counters;
 
 /// The name of the loss log.
 pub(crate) const LOG: &str = "metrics.jsonl";
@@ -52,6 +54,17 @@ impl Log {
         written.map_err(RunError::file(&self.path, "cannot write this file"))?;
         self.bytes += line.len() as u64;
         Ok(())
+    }
+
+    /// Notes that keys have changed at a place in the run.
+    pub(crate) fn note(&mut self, at: &Counters, changes: &[KeyChange]) -> Result<(), LmError> {
+        let changed = changes.iter().map(|change| {
+            let values = json!({"before": change.before, "after": change.after});
+            (change.key.clone(), values)
+        });
+        self.write(&json!({
+            "after_epoch": at.epoch, "after_step": at.step, "changed": changed.collect::<Map<_, _>>(),
+        }))
     }
 
     /// A checkpoint states the length of the log, so the log must reach the disk before it.

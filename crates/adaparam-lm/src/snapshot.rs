@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use adaparam_data::checksum::Checksum;
 use adaparam_data::text::Vocabulary;
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
@@ -214,6 +215,11 @@ pub(crate) fn weights_file(weights: &Weights) -> TensorFile {
             .collect(),
         note: None,
     }
+}
+
+/// The SHA-256 of the weights that a run is evaluated with, as the file of a checkpoint would have them.
+pub fn weights_sum(snapshot: &Snapshot) -> String {
+    Checksum::of(weights_file(&snapshot.evaluation_weights()).to_bytes()).to_string()
 }
 
 fn stored(weight: &Weight, values: &[f32]) -> StoredTensor {

@@ -89,6 +89,48 @@ impl TensorFile {
     }
 }
 
+/// What a safetensors file tells before its numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TensorHead {
+    /// Kind of numbers and length of each axis, by the name of the tensor.
+    pub tensors: BTreeMap<String, (String, Vec<usize>)>,
+    /// What the file says of itself, if it was written by this project.
+    pub note: Option<String>,
+    /// What else it says.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl TensorHead {
+    /// Reads the head of a file, whatever numbers it holds.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read or is no safetensors file.
+    pub fn read(path: &Path) -> Result<Self, LmError> {
+        let bytes = fs::read(path).map_err(RunError::file(path, "cannot read this file"))?;
+        let fault = |error| LmError::Weights {
+            path: path.to_path_buf(),
+            problem: format!("this is no safetensors file: {error}"),
+        };
+        let (_, head) = SafeTensors::read_metadata(&bytes).map_err(fault)?;
+        let tensors = head.tensors().into_iter().map(|(name, info)| {
+            let kind = format!("{:?}", info.dtype);
+            (name, (kind, info.shape.clone()))
+        });
+        let mut metadata: BTreeMap<String, String> = head
+            .metadata()
+            .clone()
+            .unwrap_or_default()
+            .into_iter()
+            .collect();
+        Ok(Self {
+            tensors: tensors.collect(),
+            note: metadata.remove(NOTE),
+            metadata,
+        })
+    }
+}
+
 fn numbers(dtype: Dtype, bytes: &[u8]) -> Option<Vec<f32>> {
     match dtype {
         Dtype::F32 => Some(

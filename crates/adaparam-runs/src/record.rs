@@ -1,5 +1,6 @@
 //! How a run came about: what a reader needs to trust its numbers, or to run it again.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -17,7 +18,7 @@ pub struct RunRecord {
     pub version: String,
     /// Commit that the program was built from.
     pub commit: String,
-    /// Commits of programs that were at the same run in other sittings.
+    /// Commits of other programs that have gone on with the same run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_commits: Vec<String>,
     /// Version of Burn.
@@ -31,12 +32,63 @@ pub struct RunRecord {
     /// Seeds used.
     pub seeds: Vec<u64>,
     /// SHA-256 of the data, by name.
-    pub data: std::collections::BTreeMap<String, String>,
+    pub data: BTreeMap<String, String>,
     /// When it began, UTC.
     pub started: String,
-    /// Seconds: of the last sitting of an experiment with feed-forward networks, of all sittings of a language model
+    /// Seconds: of the last command for an experiment with feed-forward networks, of all commands for a language model
     /// that were not killed, of all runs of a sweep together.
     pub seconds: f64,
+    /// The run whose weights this one began with, if it did not begin with drawn ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Lineage>,
+    /// Keys that were changed after the run had begun, the earliest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<RunChange>,
+}
+
+/// Where the weights that a run began with come from. No path: runs are moved and sent around.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lineage {
+    /// The name of the run's folder, or of the file.
+    pub run: String,
+    /// The name of its checkpoint; none in a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<String>,
+    /// The SHA-256 of the weights, as a checkpoint has them.
+    pub weights: String,
+    /// Commit that the program was built from which trained them, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Where that run's weights come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Box<Lineage>>,
+}
+
+/// Keys that were changed at a place in a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunChange {
+    /// When, UTC.
+    pub when: String,
+    /// Commit of the program that was told to.
+    pub commit: String,
+    /// Epochs that were finished.
+    pub after_epoch: u64,
+    /// Steps that were finished in the epoch after them.
+    pub after_step: u64,
+    /// The keys with their values.
+    pub keys: BTreeMap<String, Values>,
+    /// What the run had come to, if it was finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_before: Option<serde_json::Value>,
+}
+
+/// The values of a key that was changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Values {
+    /// As TOML.
+    pub before: String,
+    /// As TOML.
+    pub after: String,
 }
 
 impl RunRecord {
@@ -79,6 +131,33 @@ mod tests {
             record.note_commit(commit);
         }
         assert_eq!(record.other_commits, ["b"]);
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<RunRecord>(&text).unwrap(), record);
+    }
+
+    #[test]
+    fn lineage_and_changes_are_written_only_where_there_are_some_and_read_again() {
+        let mut record = RunRecord::default();
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(
+            !text.contains("from") && !text.contains("changes"),
+            "{text}"
+        );
+        let grandparent = Lineage {
+            run: "a".into(),
+            ..Lineage::default()
+        };
+        record.from = Some(Lineage {
+            run: "b".into(),
+            from: Some(Box::new(grandparent)),
+            ..Lineage::default()
+        });
+        let keys = [("train.epochs".to_owned(), Values::default())];
+        record.changes.push(RunChange {
+            keys: keys.into(),
+            result_before: Some(serde_json::json!({"epochs": 2})),
+            ..RunChange::default()
+        });
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(serde_json::from_str::<RunRecord>(&text).unwrap(), record);
     }

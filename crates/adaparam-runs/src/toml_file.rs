@@ -26,14 +26,39 @@ pub fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, RunError>
             None => name.to_owned(),
         };
         let message = error.message();
+        let plain = plain(message);
         RunError::Config {
             place,
             message: match suggestion(message) {
-                Some(name) => format!("{message}; did you mean `{name}`?"),
-                None => message.to_owned(),
+                Some(name) => format!("{plain}; did you mean `{name}`?"),
+                None => plain,
             },
         }
     })
+}
+
+/// The parser's message with words for what it calls by the names of types.
+pub fn plain(message: &str) -> String {
+    let Some((before, expected)) = message.rsplit_once("expected ") else {
+        return message.to_owned();
+    };
+    let mut words = expected.splitn(2, ' ');
+    let (name, rest) = (words.next().unwrap_or_default(), words.next());
+    let kind = match name.trim_end_matches([',', '.']) {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of at least 0",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        // The name behind it means something to programmers only.
+        "struct" => return format!("{before}expected a table of keys"),
+        "enum" => return format!("{before}expected one of the names that the key takes"),
+        _ => match expected {
+            "a sequence" => return format!("{before}expected a list"),
+            "a map" => return format!("{before}expected a table of keys"),
+            _ => return message.to_owned(),
+        },
+    };
+    let rest = rest.map_or_else(String::new, |rest| format!(" {rest}"));
+    format!("{before}expected {kind}{rest}")
 }
 
 /// The expected name nearest to the one found, read from the parser's message
@@ -98,6 +123,38 @@ mod tests {
     fn a_misspelt_choice_is_corrected_too() {
         let error = error("optimiser = \"adm\"\nlearning_rate = 0.1\nbatch = 1\nsteps = 3\n");
         assert!(error.contains("did you mean `adam`?"), "{error}");
+    }
+
+    #[test]
+    fn types_are_told_in_plain_words() {
+        for (text, expected) in [
+            (
+                "batch = \"many\"\n",
+                "expected a whole number of at least 0",
+            ),
+            ("batch = -1\n", "expected a whole number of at least 0"),
+            ("learning_rate = [1]\n", "expected a number"),
+        ] {
+            let error = error(text);
+            assert!(error.ends_with(expected), "{error}");
+        }
+        for (message, expected) in [
+            (
+                "invalid type: integer `3`, expected struct TrainSpec",
+                "invalid type: integer `3`, expected a table of keys",
+            ),
+            (
+                "invalid type: map, expected a sequence",
+                "invalid type: map, expected a list",
+            ),
+            (
+                "unknown field `a`, expected one of `b`, `c`",
+                "unknown field `a`, expected one of `b`, `c`",
+            ),
+            ("expected `=`", "expected `=`"),
+        ] {
+            assert_eq!(plain(message), expected);
+        }
     }
 
     #[test]

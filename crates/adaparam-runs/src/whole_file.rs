@@ -76,17 +76,23 @@ pub fn write_folder<'a>(
     files: impl IntoIterator<Item = (&'a str, Vec<u8>)>,
 ) -> Result<(), RunError> {
     let unfinished = folder.join(format!("{UNFINISHED}{name}"));
+    let replaced = folder.join(format!("{UNFINISHED}{name}-before"));
     let finished = folder.join(name);
     fs::create_dir_all(folder).map_err(RunError::file(folder, "cannot make this folder"))?;
     let written = fill(&unfinished, files).and_then(|()| {
         if finished.exists() {
-            fs::remove_dir_all(&finished)
+            // Two renames are one after the other at once; to remove files takes its time.
+            let _ = fs::remove_dir_all(&replaced);
+            fs::rename(&finished, &replaced)
                 .map_err(RunError::file(&finished, "cannot replace this folder"))?;
         }
-        fs::rename(&unfinished, &finished)
-            .map_err(RunError::file(&finished, "cannot rename into this folder"))?;
+        fs::rename(&unfinished, &finished).map_err(|error| {
+            let _ = fs::rename(&replaced, &finished);
+            RunError::file(&finished, "cannot rename into this folder")(error)
+        })?;
         sync_folder(folder)
     });
+    let _ = fs::remove_dir_all(&replaced);
     if written.is_err() {
         // The first fault is the one to tell.
         let _ = fs::remove_dir_all(&unfinished);

@@ -1,18 +1,19 @@
 //! `adaparam data`: the data sets of the paper, on this computer.
 
-use std::io::IsTerminal;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use adaparam_data::fetch::{FetchEvent, FetchOptions, ProxyChoice, fetch};
-use adaparam_data::registry::Dataset;
+use adaparam_data::registry::{Dataset, RemoteFile, Source};
 use adaparam_data::verify::{FileState, verify};
+use adaparam_data::{DataError, SourceFailure};
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Verdict;
-use crate::data_folder::data_folder;
-use crate::say::{remark, say};
+use crate::data_folder::{data_folder, folder_for_data};
+use crate::say::{remark, say, shows_bars};
 
 /// List, download and check the data sets of the paper
 #[derive(Debug, Args)]
@@ -22,7 +23,7 @@ Examples:
   adaparam data fetch mnist
   adaparam data verify --data ~/data
 
-Files are looked for in the folder of --data, then of $ADAPARAM_DATA, then in adaparam in the user's data folder,
+Files are looked for in the folder of --data, then of $ADAPARAM_DATA, then in adaparam in the user's data folder, \
 one folder for each set. Downloads are checked by SHA-256, go on where they stopped, and try mirrors in turn.")]
 pub(crate) struct Data {
     #[command(subcommand)]
@@ -66,7 +67,11 @@ fn dataset(name: &str) -> Result<Dataset, String> {
 
 impl Data {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
-        let folder = data_folder(self.data.as_deref())?;
+        let folder = match self.action {
+            // It is made where it is not there yet.
+            Action::Fetch { .. } => folder_for_data(self.data.as_deref())?,
+            Action::List { .. } | Action::Verify { .. } => data_folder(self.data.as_deref())?,
+        };
         match self.action {
             Action::List { json } => list(&folder, json),
             Action::Fetch { sets, mirror } => {
@@ -75,9 +80,7 @@ impl Data {
                     proxy: ProxyChoice::FromEnvironment,
                     ..FetchOptions::default()
                 };
-                or_all(sets)
-                    .into_iter()
-                    .try_for_each(|set| fetch_set(set, &folder, &options))?;
+                fetch_sets(&or_all(sets), &folder, &options)?;
             }
             Action::Verify { sets } => verify_sets(&or_all(sets), &folder)?,
         }
@@ -125,13 +128,63 @@ fn list(folder: &Path, json: bool) {
     }
 }
 
-fn fetch_set(set: Dataset, folder: &Path, options: &FetchOptions) -> anyhow::Result<()> {
+/// Fetches every set; one that fails does not keep the others from being tried.
+fn fetch_sets(sets: &[Dataset], folder: &Path, options: &FetchOptions) -> anyhow::Result<()> {
+    let mut failed = Vec::new();
+    for &set in sets {
+        match fetch_set(set, folder, options) {
+            Ok(()) => {}
+            Err(DataError::Fetch { failures, .. }) => failed.push((set, failures)),
+            Err(other) => return Err(other.into()),
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    // All fail alike without a connection: the reason is told once.
+    let (mut reasons, mut by_hand) = (Vec::new(), String::new());
+    for (set, failures) in &failed {
+        for SourceFailure { url, reason } in failures {
+            let host = url
+                .split("://")
+                .nth(1)
+                .and_then(|rest| rest.split('/').next());
+            let reason = format!("{}: {reason}", host.unwrap_or(url));
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        let own = set.folder(folder);
+        let _ = write!(by_hand, "\n  {}", own.display());
+        let missing: Vec<RemoteFile> = set
+            .files()
+            .into_iter()
+            .filter(|file| !own.join(&file.name).exists())
+            .collect();
+        for file in missing {
+            let url = match file.sources.first() {
+                Some(Source::Member { url, member, .. }) => format!("{member} of {url}"),
+                Some(Source::File { url }) => url.clone(),
+                None => String::new(),
+            };
+            let _ = write!(by_hand, "\n    {:<28} {url}", file.name);
+        }
+    }
+    bail!(
+        "no source gave the files: {}\ncheck the connection and fetch again: what has arrived is kept and continued; or \
+         put the files by hand where they belong:{by_hand}\n`adaparam data verify` then compares them with their \
+         checksums",
+        reasons.join("; ")
+    )
+}
+
+fn fetch_set(set: Dataset, folder: &Path, options: &FetchOptions) -> Result<(), DataError> {
     if set.is_embedded() {
         remark!("{}: inside the program, nothing to fetch", set.name());
         return Ok(());
     }
     let folder = set.folder(folder);
-    let on_terminal = std::io::stderr().is_terminal();
+    let on_terminal = shows_bars();
     let style = ProgressStyle::with_template(
         "{prefix} {bar:30.cyan/blue} {bytes}/{total_bytes} {bytes_per_sec} {eta} left",
     )
@@ -157,9 +210,6 @@ fn fetch_set(set: Dataset, folder: &Path, options: &FetchOptions) -> anyhow::Res
             bar.suspend(|| remark!("{}/{file}: already here", set.name()));
         }
         FetchEvent::Done { file } => bar.suspend(|| remark!("{}/{file}: done", set.name())),
-        FetchEvent::SourceFailed { file, url, reason } => {
-            bar.suspend(|| remark!("{}/{file}: {url}: {reason}", set.name()));
-        }
         _ => {}
     })?;
     bar.finish_and_clear();

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::Verdict;
 use crate::compute_choice::ComputeChoice;
 use crate::data_folder::data_folder;
-use crate::say::{or_end, remark};
+use crate::say::{alert, or_end, remark};
 use crate::training::report_damaged;
 
 /// Evaluate a trained language model
@@ -21,20 +21,20 @@ use crate::training::report_damaged;
 #[command(after_help = "\
 Examples:
   adaparam eval runs/quick-seed-1                        validation and test perplexity
-  adaparam eval runs/quick-seed-1 --data letter.txt      of a text of your own
+  adaparam eval runs/quick-seed-1 --text letter.txt      of a text of your own
   adaparam eval model.safetensors --part test --tokens   each word with its loss in nats
 
-Perplexity is exp of the mean loss over every predicted word, each counted once: all words of a column but its first,
+Perplexity is exp of the mean loss over every predicted word, each counted once: all words of a column but its first, \
 end-of-line words included. The validation text is read in 10 columns, all else in one, unless --batch says otherwise.")]
 pub(crate) struct Eval {
     /// A run's folder (its best checkpoint), a checkpoint's folder or an exported file
     model: PathBuf,
     /// A data set's name or a text file [default: what the model was trained on]
-    #[arg(long = "data", value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE")]
     text: Option<String>,
     /// Folder with data sets [default: as `adaparam data --help` says]
-    #[arg(long, value_name = "DIR")]
-    data_folder: Option<PathBuf>,
+    #[arg(long, value_name = "DIR", alias = "data-folder")]
+    data: Option<PathBuf>,
     /// Which part of a data set [default: validation and test]
     #[arg(long, value_enum)]
     part: Option<Part>,
@@ -67,6 +67,12 @@ struct Piece {
 
 impl Eval {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        if self.text.is_none() && self.data.as_deref().is_some_and(is_text) {
+            let text = self.data.as_deref().unwrap_or(Path::new("")).display();
+            bail!(
+                "--data {text}: names the folder with data sets; a text is named by --text {text}"
+            );
+        }
         let opened = open_model(&self.model)?;
         report_damaged(&opened.damaged);
         let snapshot = opened.snapshot;
@@ -88,7 +94,7 @@ impl Eval {
         let ids = snapshot.vocabulary.encode(&piece.text)?;
         let unknown = unknown_words(&snapshot.vocabulary, &piece.text);
         if unknown > 0 {
-            remark!(
+            alert!(
                 "{}: {unknown} of {} words are not in the vocabulary and count as <unk>",
                 piece.text.path().display(),
                 ids.len()
@@ -149,7 +155,7 @@ impl Eval {
                 None => return self.file(Path::new(name)),
             },
         };
-        let texts = set.read(&data_folder(self.data_folder.as_deref())?)?;
+        let texts = set.read(&data_folder(self.data.as_deref())?)?;
         let words = Vocabulary::new(&texts.train, set.min_count);
         if words != snapshot.vocabulary {
             bail!(
@@ -197,6 +203,11 @@ impl Eval {
             })
             .collect()
     }
+}
+
+/// Whether this is a text, not a folder with data sets.
+fn is_text(path: &Path) -> bool {
+    path.is_file() || (!path.exists() && path.to_str().and_then(TextSource::from_name).is_some())
 }
 
 fn unknown_words(vocabulary: &Vocabulary, text: &Text) -> usize {

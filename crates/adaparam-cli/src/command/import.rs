@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use adaparam_lm::{TensorFile, adopt, checkpoint};
+use adaparam_lm::{FileNote, TensorFile, adopt, checkpoint};
 use adaparam_runs::record::RECORD;
 use adaparam_runs::run_folder::{Purpose, RunFolder};
 use anyhow::bail;
@@ -18,17 +18,19 @@ use crate::say::remark;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  adaparam import model.safetensors --out runs/again      a file that `adaparam export` has written
   adaparam import pytorch.safetensors --model ptb-17m --set model.cell.layout=released --out runs/theirs
   adaparam eval runs/theirs
 
-Words have the ids of their first appearance in the training text, as in the released code. The run is at its
+Words have the ids of their first appearance in the training text, as in the released code. The run is at its \
 beginning, with the file's weights: `adaparam resume` trains it further.")]
 pub(crate) struct Import {
     /// The file to read
     file: PathBuf,
-    /// The configuration that the weights belong to: a preset's name or a TOML file
+    /// The configuration that the weights belong to: a preset's name or a TOML file [default: the one in the file, if
+    /// `adaparam export` has written it]
     #[arg(long, value_name = "NAME|FILE")]
-    model: String,
+    model: Option<String>,
     /// Change a key of the configuration
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
     changes: Vec<(String, String)>,
@@ -42,7 +44,17 @@ pub(crate) struct Import {
 
 impl Import {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
-        let config = with_changes(configuration(&self.model)?, &self.changes)?;
+        let file = TensorFile::read(&self.file)?;
+        let note = FileNote::of(&self.file, file.note.as_deref())?;
+        let config = match (&self.model, &note) {
+            (Some(model), _) => configuration(model)?,
+            (None, Some(note)) => note.config.clone(),
+            (None, None) => bail!(
+                "{}: has no configuration in its metadata: name the one that the weights belong to with --model",
+                self.file.display()
+            ),
+        };
+        let config = with_changes(config, &self.changes)?;
         config.check()?;
         if checkpoint::has_checkpoints(&self.out) {
             bail!(
@@ -50,9 +62,17 @@ impl Import {
                 self.out.display()
             );
         }
-        let file = TensorFile::read(&self.file)?;
         let corpus = config.data.corpus(&data_folder(self.data.as_deref())?)?;
         let (vocabulary, sum) = (corpus.vocabulary.clone(), corpus.checksum().to_string());
+        if let Some(note) = note.filter(|note| note.vocabulary != corpus.vocabulary) {
+            bail!(
+                "{}: its vocabulary of {} words is not that of the text, which has {}: name the text that it was \
+                 trained on with --set data.train=FILE, or the data set with --set data.set=NAME",
+                self.file.display(),
+                note.vocabulary.len(),
+                corpus.vocabulary.len()
+            );
+        }
         let mut record = provenance::record("cpu", 1);
         record.data.insert("text".to_owned(), sum.clone());
         let text = toml::to_string_pretty(&config)?;

@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 mod bench;
+mod compare;
 mod data;
 mod eval;
 mod export;
@@ -8,30 +9,39 @@ mod generate;
 mod import;
 mod reproduce;
 mod resume;
+mod runs;
 mod show;
 mod sweep;
 mod train;
 
 use clap::{Parser, Subcommand};
 
+use crate::say;
+
 /// Neural network layers that adapt their weights to each input.
 #[derive(Debug, Parser)]
 #[command(
+    name = "adaparam",
     version,
+    max_term_width = 120,
     arg_required_else_help = true,
     after_help = "\
 Examples:
   adaparam train                      a small language model on embedded text, in minutes
   adaparam generate runs/quick-seed-1 text by it
+  adaparam runs                       every run so far
   adaparam reproduce --quick          every experiment, small, on embedded data
   adaparam reproduce tail             the paper's tail regression, as published
   adaparam data fetch mnist           download MNIST, checked by SHA-256
   adaparam reproduce mnist --seeds 3  Table 1 of the paper
 
-Exit codes: 0 done, 1 a claim of the paper was missed, training diverged or a sweep's run failed, 2 an error,
-130 interrupted (`train` and `resume` save and end with 0)."
+Exit codes: 0 done, 1 a claim of the paper was missed, training diverged or a sweep's run failed, 2 an error, \
+130 interrupted, with everything saved."
 )]
 pub(crate) struct Cli {
+    /// Leave out progress and remarks: only results, warnings and errors
+    #[arg(long, short, global = true)]
+    quiet: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -42,6 +52,8 @@ enum Command {
     Resume(resume::Resume),
     Eval(eval::Eval),
     Generate(generate::Generate),
+    Runs(runs::Runs),
+    Compare(compare::Compare),
     Show(show::Show),
     Export(export::Export),
     Import(import::Import),
@@ -63,15 +75,22 @@ pub(crate) enum Verdict {
     Diverged,
     /// An error has ended a run of a sweep.
     RunFailed,
+    /// The user has stopped it, and everything is saved.
+    Interrupted,
 }
 
 impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        if self.quiet {
+            say::be_quiet();
+        }
         match self.command {
             Command::Train(command) => command.run(),
             Command::Resume(command) => command.run(),
             Command::Eval(command) => command.run(),
             Command::Generate(command) => command.run(),
+            Command::Runs(command) => command.run(),
+            Command::Compare(command) => command.run(),
             Command::Show(command) => command.run(),
             Command::Export(command) => command.run(),
             Command::Import(command) => command.run(),

@@ -1,8 +1,12 @@
 //! `adaparam resume`: going on with a run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use adaparam_lm::checkpoint;
+use adaparam_lm::sweep::Sweep;
+use adaparam_lm::{KeyChange, LanguageModelConfig, Snapshot, change_run, checkpoint};
+use adaparam_runs::date::utc;
+use adaparam_runs::record::{RECORD, RunChange, RunRecord, Values};
 use adaparam_runs::run_folder::RunFolder;
 use anyhow::bail;
 use clap::Args;
@@ -11,19 +15,29 @@ use super::Verdict;
 use crate::compute_choice::ComputeChoice;
 use crate::data_folder::data_folder;
 use crate::interrupt;
+use crate::model_choice::{assignment, with_changes};
 use crate::say::remark;
-use crate::training::{Session, lock, report_damaged};
+use crate::training::{CONFIG, RESULT, Session, lock, report_damaged, warn_of_cuts};
 
-/// Go on with a run that was interrupted
+/// Go on with a run: one that was interrupted, or a finished one under changed keys
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   adaparam resume runs/quick-seed-1
+  adaparam resume runs/quick-seed-1 --set train.epochs=20   train a finished run further
+  adaparam resume runs/quick-seed-1 --set train.epochs=20 --set 'train.cut_at=[0.53, 0.84]'
 
-The run goes on from its newest checkpoint that is whole, and ends with the same numbers as if it had never stopped.")]
+The run goes on from its newest checkpoint that is whole, and ends with the same numbers as if it had never stopped.
+
+Keys of [train] may be changed, finished or not: epochs, learning rate and its cuts, l2, clip, dropout, … The run keeps \
+its weights, optimiser, state and place in the text; what was changed and when stands in its record.json and its log. \
+Text, model, seed, batch and windows stay what they are; `adaparam train --from` begins a new run with these weights.")]
 pub(crate) struct Resume {
     /// The folder of the run
     run: PathBuf,
+    /// Change a key of [train] (adaparam show --keys lists all)
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
+    changes: Vec<(String, String)>,
     /// Folder with data sets [default: as `adaparam data --help` says]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -47,6 +61,10 @@ impl Resume {
         let found = checkpoint::newest(&self.run)?;
         report_damaged(&found.damaged);
         let mut snapshot = found.snapshot;
+        if !self.changes.is_empty() {
+            refuse_a_run_of_a_sweep(&self.run)?;
+        }
+        let config = with_changes(snapshot.config.clone(), &self.changes)?;
         let data = &snapshot.config.data;
         let corpus = data.corpus(&data_folder(self.data.as_deref())?)?;
         if corpus.checksum().to_string() != snapshot.corpus {
@@ -58,9 +76,86 @@ impl Resume {
                 corpus.vocabulary.len()
             );
         }
-        if !self.json {
+        let epochs_before = snapshot.config.train.epochs;
+        self.change(&folder, &mut snapshot, config)?;
+        if !self.changes.is_empty() {
+            warn_of_cuts(&snapshot.config.train, Some(epochs_before));
+        }
+        let train = &snapshot.config.train;
+        if snapshot.counters.epoch >= train.epochs {
+            remark!(
+                "this run is finished: {} epochs are done; --set train.epochs={} trains it further",
+                train.epochs,
+                2 * train.epochs
+            );
+        } else if !self.json {
             remark!("going on from {}", found.path.display());
         }
         session.run(&mut snapshot, &corpus, &folder)
     }
+
+    /// Brings changed keys into the run, its record and its configuration file.
+    fn change(
+        &self,
+        folder: &RunFolder,
+        snapshot: &mut Snapshot,
+        config: LanguageModelConfig,
+    ) -> anyhow::Result<()> {
+        let changes = change_run(folder.path(), snapshot, config)?;
+        // Also where a process was killed before it could write the file.
+        folder.write(CONFIG, toml::to_string_pretty(&snapshot.config)?)?;
+        if changes.is_empty() {
+            return Ok(());
+        }
+        if let Some(mut record) = RunRecord::read(folder.path()) {
+            record
+                .changes
+                .push(recorded(snapshot, &changes, folder.path()));
+            folder.write_json(RECORD, &record)?;
+        }
+        if snapshot.counters.epoch < snapshot.config.train.epochs {
+            // What it came to before stands in the record; now it is not finished.
+            let _ = std::fs::remove_file(folder.path().join(RESULT));
+        }
+        if !self.json {
+            for KeyChange { key, before, after } in &changes {
+                remark!("{key} = {after} (before: {before})");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was changed and when, for the record.
+fn recorded(snapshot: &Snapshot, changes: &[KeyChange], run: &Path) -> RunChange {
+    let keys = changes.iter().map(|change| {
+        let values = Values {
+            before: change.before.clone(),
+            after: change.after.clone(),
+        };
+        (change.key.clone(), values)
+    });
+    let result = std::fs::read_to_string(run.join(RESULT)).ok();
+    RunChange {
+        when: utc(SystemTime::now()),
+        commit: env!("ADAPARAM_COMMIT").to_owned(),
+        after_epoch: snapshot.counters.epoch,
+        after_step: snapshot.counters.step,
+        keys: keys.collect(),
+        result_before: result.and_then(|text| serde_json::from_str(&text).ok()),
+    }
+}
+
+/// What a sweep has planned stays as it was planned.
+fn refuse_a_run_of_a_sweep(run: &Path) -> anyhow::Result<()> {
+    let run = std::path::absolute(run)?;
+    let sweep = run.parent().and_then(Path::parent);
+    if let Some(sweep) = sweep.filter(|sweep| Sweep::is_in(sweep)) {
+        bail!(
+            "{}: is a run of the sweep {}, whose plan is frozen: `adaparam train --from` begins a new run with its weights",
+            run.display(),
+            sweep.display()
+        );
+    }
+    Ok(())
 }

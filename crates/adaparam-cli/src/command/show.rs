@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use adaparam_lm::{KeyDoc, LanguageModelConfig, open_model, preset, presets};
+use adaparam_lm::{FileNote, KeyDoc, LanguageModelConfig, TensorHead, open_model, preset, presets};
 use clap::Args;
 
 use super::Verdict;
@@ -17,9 +17,10 @@ Examples:
   adaparam show                      every preset with its number of parameters
   adaparam show ptb-17m              its configuration, to begin a file of your own with
   adaparam show runs/quick-seed-1    a run
+  adaparam show model.safetensors    the tensors of a file, and what it says of itself
   adaparam show --keys               every key of a configuration, with the default")]
 pub(crate) struct Show {
-    /// A preset's name, a TOML file, a run's or checkpoint's folder or an exported file [default: list presets]
+    /// A preset's name, a TOML file, a run's or checkpoint's folder or a safetensors file [default: list presets]
     what: Option<String>,
     /// Change a key of a configuration
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
@@ -43,7 +44,11 @@ impl Show {
             .extension()
             .is_some_and(|extension| extension == "toml");
         if preset(what).is_none() && path.exists() && !is_file_of_keys {
-            return trained(path);
+            return if path.is_file() {
+                tensors(path)
+            } else {
+                trained(path)
+            };
         }
         let config = with_changes(configuration(what)?, &self.changes)?;
         config.check()?;
@@ -114,6 +119,34 @@ fn trained(path: &Path) -> anyhow::Result<Verdict> {
     );
     print_sizes(&snapshot.config, Some(snapshot.vocabulary.len()));
     print!("{}", toml::to_string_pretty(&snapshot.config)?);
+    Ok(Verdict::Done)
+}
+
+/// Everything that a safetensors file tells, whoever wrote it.
+fn tensors(path: &Path) -> anyhow::Result<Verdict> {
+    let head = TensorHead::read(path)?;
+    let count = |shape: &[usize]| shape.iter().product::<usize>();
+    let numbers: usize = head.tensors.values().map(|(_, shape)| count(shape)).sum();
+    say!("# {}", path.display());
+    say!("# {} tensors, {numbers} numbers", head.tensors.len());
+    let longest = head.tensors.keys().map(String::len).max().unwrap_or(0);
+    for (name, (kind, shape)) in &head.tensors {
+        say!("# {name:<longest$} {kind} {shape:?}");
+    }
+    for (key, value) in &head.metadata {
+        say!("# metadata: {key} = {value}");
+    }
+    match FileNote::of(path, head.note.as_deref())? {
+        None => say!(
+            "# no configuration in its metadata: `adaparam import {} --model NAME --out DIR` makes a run of it",
+            path.display()
+        ),
+        Some(note) => {
+            say!("# text: SHA-256 {}", note.corpus);
+            print_sizes(&note.config, Some(note.vocabulary.len()));
+            print!("{}", toml::to_string_pretty(&note.config)?);
+        }
+    }
     Ok(Verdict::Done)
 }
 

@@ -162,14 +162,14 @@ impl Run {
             None => sweep.manifest().runs.iter().collect(),
         };
         let corpora = sweeping.corpora(runs.iter().copied())?;
-        let sitting = sweeping.run(&sweep, &runs, &corpora)?;
+        let advance = sweeping.run(&sweep, &runs, &corpora)?;
         say!("{}", states(&Collected::read(&sweep)));
-        if sitting.left > sitting.busy {
+        if advance.left > advance.busy {
             say!(
                 "the budget is used up and everything is saved: give the same command again to go on"
             );
         }
-        Ok(if sitting.failed > 0 {
+        Ok(if advance.failed > 0 {
             Verdict::RunFailed
         } else {
             Verdict::Done

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use adaparam_data::text::Corpus;
 use adaparam_lm::{
-    DEFAULT_PRESET, LanguageModelConfig, Snapshot, TextSource, checkpoint, cut_columns,
+    DEFAULT_PRESET, LanguageModelConfig, OpenedModel, Snapshot, TextSource, checkpoint,
+    cut_columns, open_model, weights_sum,
 };
-use adaparam_runs::record::RECORD;
+use adaparam_runs::record::{Lineage, RECORD, RunRecord};
 use adaparam_runs::run_folder::{Purpose, RunFolder};
 use anyhow::bail;
 use clap::Args;
@@ -16,7 +18,7 @@ use crate::data_folder::data_folder;
 use crate::memory::refuse_what_cannot_fit;
 use crate::model_choice::{assignment, configuration, with_changes};
 use crate::say::remark;
-use crate::training::{Session, lock};
+use crate::training::{CONFIG, Session, lock, report_damaged, shell_word, warn_of_cuts};
 use crate::{interrupt, provenance};
 
 /// Train a language model
@@ -28,12 +30,15 @@ Examples:
   adaparam train quick --set train.epochs=2 --seed 7
   adaparam train quick --text my.txt                 a text of your own, cut in three
   adaparam train my.toml --out runs/mine             begin with `adaparam show quick > my.toml`
+  adaparam train --from runs/quick-seed-1 --seed 2   a new run that begins with the weights of another
 
-Ctrl-C finishes the step, saves and says how to go on.")]
+Ctrl-C finishes the step, saves and says how to go on. `adaparam resume` goes on with a run, also under changed keys.")]
 pub(crate) struct Train {
-    /// A preset's name or a TOML file
-    #[arg(default_value = DEFAULT_PRESET)]
-    model: String,
+    /// A preset's name or a TOML file [default: quick, or with --from the configuration of that run]
+    model: Option<String>,
+    /// Begin with the weights of this run, checkpoint or exported file, which must have the same vocabulary and model
+    #[arg(long, value_name = "RUN")]
+    from: Option<PathBuf>,
     /// Seed of every random number [default: train.seed of the configuration]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -52,7 +57,7 @@ pub(crate) struct Train {
     /// Folder with data sets [default: as `adaparam data --help` says]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Folder for the run [default: runs/<MODEL>-seed-<N>]
+    /// Folder for the run [default: runs/<MODEL>-seed-<N>, or runs/from-<RUN>-seed-<N>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -64,7 +69,9 @@ pub(crate) struct Train {
 
 impl Train {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
-        let config = self.configuration()?;
+        let from = self.from.as_deref().map(open_model).transpose()?;
+        report_damaged(from.as_ref().map_or(&[], |opened| &opened.damaged));
+        let config = self.configuration(from.as_ref())?;
         config.check()?;
         let place = self.compute.place()?;
         let out = self.out_folder(&config);
@@ -72,6 +79,13 @@ impl Train {
         let corpus = config.data.corpus(&data_folder(self.data.as_deref())?)?;
         cut_columns(&config.train, &corpus)?;
         refuse_what_cannot_fit(&config, corpus.vocabulary.len())?;
+        let sum = corpus.checksum().to_string();
+        let lineage = from.as_ref().map(|opened| self.lineage(opened));
+        let mut snapshot = match from {
+            None => Snapshot::new(config, corpus.vocabulary.clone(), sum.clone()),
+            Some(opened) => self.begun_from(opened, config, &corpus, sum.clone())?,
+        };
+        let config = &snapshot.config;
         let folder = RunFolder::open(out, Purpose::Training)?;
         let _lock = lock(&folder)?;
         // Another process may have begun one while this one read the text.
@@ -83,10 +97,11 @@ impl Train {
         };
         let mut record = provenance::record(self.compute.device.name(), session.place.threads);
         record.seeds = vec![config.train.seed];
-        let sum = corpus.checksum().to_string();
-        record.data.insert("text".to_owned(), sum.clone());
+        record.data.insert("text".to_owned(), sum);
+        record.from = lineage;
         folder.write_json(RECORD, &record)?;
-        folder.write("config.toml", toml::to_string_pretty(&config)?)?;
+        folder.write(CONFIG, toml::to_string_pretty(config)?)?;
+        warn_of_cuts(&config.train, None);
         if !self.json {
             remark!(
                 "{} parameters, {} words to train on, vocabulary of {}",
@@ -95,13 +110,16 @@ impl Train {
                 corpus.vocabulary.len()
             );
         }
-        let mut snapshot = Snapshot::new(config, corpus.vocabulary.clone(), sum);
         session.run(&mut snapshot, &corpus, &folder)
     }
 
     /// What was typed as one configuration.
-    fn configuration(&self) -> anyhow::Result<LanguageModelConfig> {
-        let mut config = configuration(&self.model)?;
+    fn configuration(&self, from: Option<&OpenedModel>) -> anyhow::Result<LanguageModelConfig> {
+        let mut config = match (&self.model, from) {
+            (Some(model), _) => configuration(model)?,
+            (None, Some(opened)) => opened.snapshot.config.clone(),
+            (None, None) => configuration(DEFAULT_PRESET)?,
+        };
         if let Some(text) = &self.text {
             config.data.set = TextSource::Files;
             config.data.train = Some(text.clone());
@@ -122,22 +140,119 @@ impl Train {
         Ok(config)
     }
 
+    /// A run at its beginning with the weights of another.
+    fn begun_from(
+        &self,
+        opened: OpenedModel,
+        config: LanguageModelConfig,
+        corpus: &Corpus,
+        sum: String,
+    ) -> anyhow::Result<Snapshot> {
+        let before = opened.snapshot;
+        let path = opened.path.display();
+        if before.vocabulary != corpus.vocabulary {
+            bail!(
+                "--from {path}: its vocabulary of {} words is not that of the text, which has {}: weights belong to \
+                 the words that they were trained with; name the text of that run, or train without --from",
+                before.vocabulary.len(),
+                corpus.vocabulary.len()
+            );
+        }
+        let shapes =
+            |config: &LanguageModelConfig| config.model.parameter_shapes(corpus.vocabulary.len());
+        if before.config.model != config.model && shapes(&before.config) != shapes(&config) {
+            bail!(
+                "--from {path}: its model is another one than that of {}: leave the model out to have that of the run, \
+                 or train without --from",
+                self.model.as_deref().unwrap_or("this configuration")
+            );
+        }
+        let weights = before.evaluation_weights().into_owned();
+        Ok(Snapshot::with_weights(
+            config,
+            corpus.vocabulary.clone(),
+            sum,
+            weights,
+        ))
+    }
+
+    /// Where the weights come from.
+    fn lineage(&self, opened: &OpenedModel) -> Lineage {
+        let named = self.from.as_deref().unwrap_or(&opened.path);
+        // Inside a run, `checkpoints/<name>` is two folders further down.
+        let checkpoint = opened.path.is_dir().then(|| name_of(&opened.path));
+        let run = match &checkpoint {
+            Some(_) => opened.path.ancestors().nth(2).unwrap_or(named),
+            None => named,
+        };
+        let record = RunRecord::read(run);
+        Lineage {
+            run: name_of(run),
+            checkpoint,
+            weights: weights_sum(&opened.snapshot),
+            commit: record.as_ref().map(|record| record.commit.clone()),
+            from: record.and_then(|record| record.from).map(Box::new),
+        }
+    }
+
     fn out_folder(&self, config: &LanguageModelConfig) -> PathBuf {
         self.out.clone().unwrap_or_else(|| {
-            let name = PathBuf::from(&self.model);
-            let stem = name.file_stem().unwrap_or(name.as_os_str());
-            let name = format!("{}-seed-{}", stem.to_string_lossy(), config.train.seed);
-            PathBuf::from("runs").join(name)
+            let from = self
+                .from
+                .as_deref()
+                .map(|from| format!("from-{}", stem_of(from)));
+            let model = self.model.as_deref().map(|model| stem_of(model.as_ref()));
+            let parts: Vec<String> = [model, from].into_iter().flatten().collect();
+            let name = if parts.is_empty() {
+                DEFAULT_PRESET.to_owned()
+            } else {
+                parts.join("-")
+            };
+            Path::new("runs").join(format!("{name}-seed-{}", config.train.seed))
         })
     }
 }
 
+/// The name of a file or folder, also of one that was named as `.`.
+fn name_of(path: &Path) -> String {
+    let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let name = whole.file_name().unwrap_or(whole.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+fn stem_of(path: &Path) -> String {
+    let name = PathBuf::from(name_of(path));
+    let is_folder = path.is_dir();
+    let stem = if is_folder { None } else { name.file_stem() };
+    stem.unwrap_or(name.as_os_str())
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Refuses a folder that holds a run, and says how to go on with it.
 fn refuse_a_second_run(out: &Path) -> anyhow::Result<()> {
-    if checkpoint::has_checkpoints(out) {
-        bail!(
-            "{}: holds a run already: `adaparam resume` goes on with it; name another folder with --out",
-            out.display()
-        );
+    if !checkpoint::has_checkpoints(out) {
+        return Ok(());
     }
-    Ok(())
+    let (folder, word) = (out.display(), shell_word(out));
+    let place = checkpoint::newest(out).ok().map(|found| {
+        let snapshot = found.snapshot;
+        (snapshot.counters.epoch, snapshot.config.train.epochs)
+    });
+    match place {
+        Some((done, epochs)) if done >= epochs => bail!(
+            "{folder}: holds a finished run of {epochs} epochs:\n  \
+             adaparam resume {word} --set train.epochs={}   trains it further\n  \
+             adaparam train --from {word} --out OTHER   begins a new run with its weights\n\
+             or name another folder with --out",
+            2 * epochs
+        ),
+        Some((done, epochs)) => bail!(
+            "{folder}: holds a run already, with {done} of {epochs} epochs done: `adaparam resume {word}` goes on with \
+             it; or name another folder with --out"
+        ),
+        None => bail!(
+            "{folder}: holds a run already, whose checkpoints cannot be read: name another folder with --out"
+        ),
+    }
 }

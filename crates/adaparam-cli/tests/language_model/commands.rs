@@ -242,7 +242,7 @@ fn a_text_that_is_not_the_models_is_refused() {
         "train.epochs=1",
     ]);
     let error = tiny.refused(&["train", "tiny.toml", "--out", "run"]);
-    assert!(error.contains("holds a run already"), "{error}");
+    assert!(error.contains("holds a finished run"), "{error}");
     let error = tiny.refused(&["eval", "run", "--data", "moby-dick"]);
     assert!(error.contains("is not the model's"), "{error}");
     tiny.write("other.txt", "the whale sees the submarine\n");

@@ -5,6 +5,7 @@
 
 mod bench;
 mod commands;
+mod going_on;
 mod gru;
 mod pytorch;
 mod resume;

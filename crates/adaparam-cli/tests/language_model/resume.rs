@@ -73,10 +73,14 @@ fn a_run_killed_at_random_steps_ends_with_the_bits_of_one_that_was_not() {
 }
 
 #[test]
-fn a_run_asked_to_stop_saves_says_how_to_go_on_and_ends_well() {
+fn a_run_asked_to_stop_saves_says_how_to_go_on_and_ends_with_130() {
     let tiny = TinyRun::new();
     tiny.done(&["train", "tiny.toml", "--out", "whole"]);
-    for (run, signal, lines) in [("int", "-INT", 20), ("term", "-TERM", 60)] {
+    for (run, signal, lines) in [
+        ("int", "-INT", 20),
+        ("term", "-TERM", 60),
+        ("hang-up", "-HUP", 40),
+    ] {
         let code = interrupt(
             &tiny,
             &["train", "tiny.toml", "--out", run],
@@ -84,11 +88,36 @@ fn a_run_asked_to_stop_saves_says_how_to_go_on_and_ends_well() {
             lines,
             signal,
         );
-        assert_eq!(code, Some(0), "{signal}");
+        assert_eq!(code, Some(130), "{signal}");
         let output = tiny.run(&["resume", run]);
         assert!(output.status.success(), "{}", stderr(&output));
         assert!(tiny.result("whole") == tiny.result(run), "{signal}");
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_that_is_to_outlive_its_terminal_does() {
+    let tiny = TinyRun::new();
+    let script = "trap '' HUP; exec \"$0\" train tiny.toml --out run";
+    let mut child = std::process::Command::new("bash")
+        .current_dir(tiny.path(""))
+        .args(["-c", script, env!("CARGO_BIN_EXE_adaparam")])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while tiny.log("run").lines().count() < 20 {
+        assert!(child.try_wait().unwrap().is_none(), "ended too soon");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let killed = std::process::Command::new("kill")
+        .args(["-HUP", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    assert!(child.wait().unwrap().success());
+    assert!(tiny.path("run/result.json").exists());
 }
 
 #[test]
@@ -207,7 +236,7 @@ fn a_full_disk_is_an_error_that_leaves_the_checkpoint_before_intact() {
         30,
         "-TERM",
     );
-    assert_eq!(code, Some(0));
+    assert_eq!(code, Some(130));
     let before = tiny.checkpoints("run");
     let limited = std::process::Command::new("bash")
         .current_dir(tiny.path(""))

@@ -47,7 +47,16 @@ impl LanguageModelConfig {
             // As it was written: places in messages are those of the file.
             text.to_owned()
         };
-        let config: Self = toml_file::parse(name, &text)?;
+        let mut config: Self = toml_file::parse(name, &text)?;
+        let is_given = |key: &str| {
+            table
+                .get("train")
+                .is_some_and(|train| train.get(key).is_some())
+        };
+        if is_given("cut_at") && !is_given("cut_after") {
+            // Shares that are given stand in place of the epochs that are usual.
+            config.train.cut_after.clear();
+        }
         Ok(config.settled())
     }
 
@@ -62,7 +71,8 @@ impl LanguageModelConfig {
     }
 
     /// The same configuration with one key changed; `key` is its path, such as `train.epochs`, and `value` is TOML,
-    /// where a string may lack its quotes. A changed `kind` has the defaults of all its keys.
+    /// where a string may lack its quotes. A changed `kind` has the defaults of all its keys, and of `train.cut_after` and
+    /// `train.cut_at` the one that is set takes the place of the other.
     ///
     /// # Errors
     ///
@@ -82,6 +92,13 @@ impl LanguageModelConfig {
             RunError::Config { message, .. } => fault(message),
             other => other,
         })?;
+        match path {
+            "train.cut_after" if !changed.train.cut_after.is_empty() => {
+                changed.train.cut_at.clear()
+            }
+            "train.cut_at" if !changed.train.cut_at.is_empty() => changed.train.cut_after.clear(),
+            _ => {}
+        }
         if path == "model.cell.kind" {
             // Rates of sites that only the other cell has.
             let kinds = changed.model.site_kinds();
@@ -244,7 +261,11 @@ mod tests {
     #[test]
     fn a_value_of_the_wrong_kind_or_size_is_named_with_its_rule() {
         for (key, value, rule) in [
-            ("train.epochs", "many", "expected u64"),
+            (
+                "train.epochs",
+                "many",
+                "expected a whole number of at least 0",
+            ),
             ("model.cell.latent", "0", "must be from 1 to"),
             ("model.layers", "0", "must be from 1 to"),
             (
@@ -295,6 +316,30 @@ mod tests {
             error.contains("a.toml:2:1") && error.ends_with("did you mean `hidden`?"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn one_way_to_cut_the_rate_takes_the_place_of_the_other() {
+        let read = |text: &str| LanguageModelConfig::parse("a.toml", text).unwrap();
+        let shares = read("[train]\ncut_at = [0.5]\n");
+        shares.check().unwrap();
+        assert_eq!(
+            (shares.train.cut_after.len(), shares.train.cuts()),
+            (0, vec![95])
+        );
+        let both = read("[train]\ncut_at = [0.5]\ncut_after = [3]\n");
+        let error = both.check().unwrap_err().to_string();
+        assert!(error.contains("is given too"), "{error}");
+        let epochs = shares.with("train.cut_after", "[7]").unwrap();
+        assert_eq!(
+            (epochs.train.cuts(), epochs.train.cut_at.len()),
+            (vec![7], 0)
+        );
+        let back = epochs.with("train.cut_at", "[0.5]").unwrap();
+        assert_eq!(back, shares);
+        assert_eq!(read(&toml::to_string(&back).unwrap()), shares);
+        // A key that nobody has given is not written: sums of configurations stay what they were.
+        assert!(!toml::to_string(&epochs).unwrap().contains("cut_at"));
     }
 
     #[test]

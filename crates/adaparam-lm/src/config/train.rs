@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use adaparam::settings::{
-    Fault, Key, Settings, ascending, not_negative, positive, probability, within,
+    Fault, Key, Rule, Settings, ascending, not_negative, positive, probability, within,
 };
 use adaparam_data::text::WindowLengths;
 use adaparam_runs::RunError;
@@ -34,6 +34,9 @@ adaparam::settings! {
         pub learning_rate: f64 = 0.003, positive();
         /// epochs after which the learning rate is cut
         pub cut_after: Vec<u64> = vec![100, 160], ascending();
+        /// the same as shares of all epochs, in place of train.cut_after: [0.53, 0.84]
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub cut_at: Vec<f64> = Vec::new(), shares();
         /// divisor of a cut
         pub cut_factor: f64 = 10.0, positive();
         /// L2 penalty, added to the gradient
@@ -53,9 +56,25 @@ adaparam::settings! {
     }
 }
 
+/// Shares that grow.
+fn shares() -> impl Rule<Vec<f64>> {
+    |value: &Vec<f64>| {
+        let holds = value.iter().all(|share| *share > 0.0 && *share < 1.0)
+            && value.is_sorted_by(|a, b| a < b);
+        (!holds).then(|| "must be ascending shares, each above 0 and below 1".to_owned())
+    }
+}
+
 impl TrainSpec {
     pub(super) fn check_all(&self, site_kinds: &[String]) -> Result<(), LmError> {
         self.check().map_err(in_section("train"))?;
+        if !self.cut_at.is_empty() && !self.cut_after.is_empty() {
+            let rule = format!(
+                "train.cut_after = {:?} is given too: give epochs or shares of them, not both",
+                self.cut_after
+            );
+            return Err(RunError::value("train.cut_at", format!("{:?}", self.cut_at), rule).into());
+        }
         let optimiser = self.optimiser.settings().check();
         optimiser.map_err(in_section("train.optimiser"))?;
         let dropout = self.dropout.check();
@@ -85,9 +104,18 @@ impl TrainSpec {
 
     /// The learning rate for a window of `length` rows in `epoch`, which counts from 0.
     pub fn learning_rate_at(&self, epoch: u64, length: usize) -> f64 {
-        let cuts = self.cut_after.iter().filter(|&&cut| epoch >= cut).count();
+        let cuts = self.cuts().into_iter().filter(|&cut| epoch >= cut).count();
         let cut = (0..cuts).fold(1.0, |cut, _| cut * self.cut_factor);
         self.learning_rate / cut * self.windows().learning_rate_scale(length)
+    }
+
+    /// The epochs after which the learning rate is cut, however they were given; a share is at least one epoch.
+    pub fn cuts(&self) -> Vec<u64> {
+        if self.cut_at.is_empty() {
+            return self.cut_after.clone();
+        }
+        let epoch = |share: &f64| (share * self.epochs as f64).round().max(1.0) as u64;
+        self.cut_at.iter().map(epoch).collect()
     }
 
     /// What every optimiser is told.
@@ -191,7 +219,6 @@ impl Settings for DropoutSpec {
     ];
 
     fn check(&self) -> Result<(), Fault> {
-        use adaparam::settings::Rule;
         let own = [
             ("word", self.word),
             ("embedding", self.embedding),
@@ -262,6 +289,44 @@ mod tests {
         ] {
             let rate = train.learning_rate_at(epoch, length);
             assert!((rate - expected).abs() < 1e-15, "{epoch}: {rate}");
+        }
+    }
+
+    #[test]
+    fn cuts_as_shares_move_with_the_number_of_epochs() {
+        let train = |epochs, cut_at: &[f64]| TrainSpec {
+            epochs,
+            cut_after: Vec::new(),
+            cut_at: cut_at.to_vec(),
+            ..TrainSpec::default()
+        };
+        assert_eq!(train(190, &[0.53, 0.84]).cuts(), [101, 160]);
+        assert_eq!(train(20, &[0.53, 0.84]).cuts(), [11, 17]);
+        assert_eq!(train(2, &[0.1]).cuts(), [1]);
+        let rate = |epoch| train(20, &[0.5]).learning_rate_at(epoch, 70);
+        assert!((rate(9) - 0.003).abs() < 1e-15 && (rate(10) - 0.0003).abs() < 1e-15);
+    }
+
+    #[test]
+    fn cuts_are_given_once_and_as_shares() {
+        let error = |cut_after: &[u64], cut_at: &[f64]| {
+            let train = TrainSpec {
+                cut_after: cut_after.to_vec(),
+                cut_at: cut_at.to_vec(),
+                ..TrainSpec::default()
+            };
+            train.check_all(&[]).unwrap_err().to_string()
+        };
+        let both = error(&[3], &[0.5]);
+        assert!(
+            both.contains("train.cut_at = [0.5]: train.cut_after = [3] is given too"),
+            "{both}"
+        );
+        for shares in [&[0.5, 0.5][..], &[0.0], &[1.0], &[f64::NAN]] {
+            assert!(
+                error(&[], shares).contains("ascending shares"),
+                "{shares:?}"
+            );
         }
     }
 }

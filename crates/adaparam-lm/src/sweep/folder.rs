@@ -23,6 +23,9 @@ impl Sweep {
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, RunError> {
         let path = path.into();
         let file = path.join(MANIFEST);
+        if !path.exists() {
+            return Err(RunError::folder(path, "there is no such folder"));
+        }
         if !file.exists() {
             let rule = "holds no sweep: make one with `adaparam sweep plan`";
             return Err(RunError::folder(path, rule));

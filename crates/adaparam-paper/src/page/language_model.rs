@@ -62,7 +62,7 @@ pub(super) fn protocol(study: &Study) -> String {
             "All models have the same number of parameters, as nearly as the size of a hidden state allows"
         }
     };
-    let cuts = match train.cut_after.as_slice() {
+    let cuts = match train.cuts().as_slice() {
         [] => "without a cut of the learning rate".to_owned(),
         cuts => format!(
             "learning rate cut by {} after epoch {}",
@@ -259,7 +259,7 @@ fn validation_curves(study: &Study) -> Lines {
         Some(Rule::new(paper.valid.ln(), label))
     });
     let train = &collected.manifest.runs[0].config.train;
-    let cuts = train.cut_after.iter().filter(|cut| **cut < train.epochs);
+    let cuts = train.cuts().into_iter().filter(|cut| *cut < train.epochs);
     Lines {
         title: format!("Validation loss, {}", study.experiment.heading()),
         description: "Validation loss in nats per word by epoch, one line a model.".into(),
@@ -267,7 +267,7 @@ fn validation_curves(study: &Study) -> Lines {
         y: Axis::linear("nats per word"),
         series: series.collect(),
         vertical_rules: cuts
-            .map(|&cut| Rule::new(cut as f64, "learning rate cut"))
+            .map(|cut| Rule::new(cut as f64, "learning rate cut"))
             .collect(),
         horizontal_rules: end_points.collect(),
         size: Size::WIDE,

@@ -1,0 +1,120 @@
+//! `adaparam runs`: the runs in a folder.
+
+use std::path::{Path, PathBuf};
+
+use adaparam_lm::RunHistory;
+use adaparam_report::number;
+use adaparam_report::{Cell, Column, Row, Table};
+use anyhow::bail;
+use clap::Args;
+
+use super::Verdict;
+use crate::run_page::{epochs, model, perplexity, text_name};
+use crate::say::{say, terminal_width};
+
+/// List runs: model, parameters, epochs, best perplexity, when
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  adaparam runs                      the runs in the folder runs, and in folders in it
+  adaparam runs results --json
+  adaparam compare runs/quick-seed-1 runs/quick-lstm-seed-1 --out compared.html")]
+pub(crate) struct Runs {
+    /// The folder to look in
+    #[arg(default_value = "runs")]
+    folder: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Runs {
+    pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        let folder = &self.folder;
+        if !folder.exists() {
+            bail!(
+                "{}: there is no such folder: name one that holds runs of `adaparam train`",
+                folder.display()
+            );
+        }
+        let runs = RunHistory::find(folder);
+        if self.json {
+            let rows: Vec<serde_json::Value> = runs.iter().map(json).collect();
+            say!("{}", serde_json::to_string_pretty(&rows)?);
+        } else if runs.is_empty() {
+            bail!("{}: holds no run of `adaparam train`", folder.display());
+        } else {
+            say!("{}", table(folder, &runs).to_terminal(terminal_width()));
+        }
+        Ok(Verdict::Done)
+    }
+}
+
+/// What is known of a run in a line.
+pub(super) fn json(run: &RunHistory) -> serde_json::Value {
+    let best = run.best();
+    serde_json::json!({
+        "run": run.path,
+        "state": run.state,
+        "model": model(run),
+        "parameters": run.parameters(),
+        "text": text_name(run),
+        "epochs_done": run.epochs_done(),
+        "epochs": run.config.train.epochs,
+        "best_epoch": best.map(|best| best.epoch),
+        "valid_perplexity": best.and_then(|best| best.valid_loss).map(f64::exp),
+        "test_perplexity": run.result.as_ref().map(|result| result.test_perplexity),
+        "started": run.record.as_ref().map(|record| &record.started),
+        "seconds": run.record.as_ref().map(|record| record.seconds),
+    })
+}
+
+fn table(folder: &Path, runs: &[RunHistory]) -> Table {
+    let rows = runs.iter().map(|run| {
+        let path = run.path.strip_prefix(folder).unwrap_or(&run.path);
+        let path = if path.as_os_str().is_empty() {
+            &run.path
+        } else {
+            path
+        };
+        let best = run.best().and_then(|best| best.valid_loss);
+        Row::new(vec![
+            Cell::from(path.display().to_string()),
+            model(run).into(),
+            run.parameters()
+                .map_or_else(String::new, |count| number::grouped(count as u64))
+                .into(),
+            epochs(run).into(),
+            run.state.name().into(),
+            best.map_or_else(String::new, perplexity).into(),
+            run.result
+                .as_ref()
+                .map_or_else(String::new, |result| {
+                    format!("{:.2}", result.test_perplexity)
+                })
+                .into(),
+            run.record
+                .as_ref()
+                .map_or_else(String::new, |record| record.started.clone())
+                .into(),
+        ])
+    });
+    Table {
+        caption: format!("{}: {}", folder.display(), number::count(runs.len(), "run")),
+        columns: vec![
+            Column::text("Run"),
+            Column::text("Model"),
+            Column::number("Parameters"),
+            Column::number("Epochs"),
+            Column::text("State"),
+            Column::number("Valid"),
+            Column::number("Test"),
+            Column::text("Begun"),
+        ],
+        rows: rows.collect(),
+        notes: vec![
+            "Valid: lowest validation perplexity so far. Test: perplexity of that epoch's model."
+                .to_owned(),
+        ],
+    }
+}
