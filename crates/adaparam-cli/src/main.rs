@@ -19,6 +19,7 @@ mod provenance;
 mod run_page;
 mod sample;
 mod say;
+mod shown_bytes;
 mod sweeping;
 mod training;
 

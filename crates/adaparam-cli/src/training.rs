@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use adaparam_data::text::Corpus;
+use adaparam_data::text::{Corpus, Tokens};
 use adaparam_lm::checkpoint::Damaged;
 use adaparam_lm::{
-    LmError, Machine, Observer, Observers, Outcome, Place, Snapshot, TrainEvent, TrainSpec, train,
+    LmError, Machine, Observer, Observers, Outcome, Place, Snapshot, TrainEvent, TrainSpec, bits,
+    train,
 };
 use adaparam_report::number::duration;
 use adaparam_runs::RunError;
@@ -91,7 +92,8 @@ impl Session {
         corpus: &Corpus,
         folder: &RunFolder,
     ) -> anyhow::Result<Verdict> {
-        let mut display = Display::new(self.json, snapshot.config.train.epochs);
+        let tokens = snapshot.vocabulary.tokens();
+        let mut display = Display::new(self.json, snapshot.config.train.epochs, tokens);
         let started = Instant::now();
         let outcome = self.place.run(|machine| {
             warn_of_other_bits(snapshot, machine);
@@ -117,12 +119,14 @@ impl Session {
                     print_json(&json!({"event": "finished", "result": finished}));
                 } else {
                     say!(
-                        "best epoch {}: validation perplexity {:.2} ({} words), test perplexity {:.2} ({} words)",
+                        "best epoch {}: validation perplexity {:.2}{} ({}), test perplexity {:.2}{} ({})",
                         finished.best_epoch,
                         finished.valid_perplexity,
-                        finished.valid_words,
+                        in_bits(tokens, finished.valid_perplexity.ln()),
+                        tokens.counted(finished.valid_words),
                         finished.test_perplexity,
-                        finished.test_words
+                        in_bits(tokens, finished.test_perplexity.ln()),
+                        tokens.counted(finished.test_words)
                     );
                     say!("{}", folder.path().display());
                     remark!("curves: {}", folder.path().join(PAGE).display());
@@ -202,6 +206,15 @@ pub(crate) fn warn_of_cuts(train: &TrainSpec, epochs_before: Option<u64>) {
     }
 }
 
+/// A loss in bits, as an addition to a perplexity: for characters and bytes, whose models people measure so.
+pub(crate) fn in_bits(tokens: Tokens, loss: f64) -> String {
+    if tokens.is_measured_in_bits() {
+        format!(", {:.3} bits per {}", bits(loss), tokens.unit())
+    } else {
+        String::new()
+    }
+}
+
 /// Results are the same bits only where the same instructions compute them.
 fn warn_of_other_bits(snapshot: &Snapshot, machine: &Machine) {
     let now = machine.computes_with(&snapshot.config.model);
@@ -252,6 +265,7 @@ fn print_json(line: &serde_json::Value) {
 struct Display {
     json: bool,
     epochs: u64,
+    tokens: Tokens,
     bar: ProgressBar,
     on_terminal: bool,
     started: Instant,
@@ -272,7 +286,7 @@ impl Observer for Display {
 }
 
 impl Display {
-    fn new(json: bool, epochs: u64) -> Self {
+    fn new(json: bool, epochs: u64, tokens: Tokens) -> Self {
         let on_terminal = !json && shows_bars();
         let target = if on_terminal {
             ProgressDrawTarget::stderr()
@@ -286,6 +300,7 @@ impl Display {
         Self {
             json,
             epochs,
+            tokens,
             bar: ProgressBar::with_draw_target(Some(10_000), target).with_style(style),
             on_terminal,
             started: now,
@@ -317,8 +332,9 @@ impl Display {
                 (self.words, self.total_loss, self.training_time) = (0, 0.0, Duration::ZERO);
                 let mark = if *best { "  best" } else { "" };
                 self.line(&format!(
-                    "epoch {epoch}/{}: validation loss {loss:.4}, perplexity {perplexity:.2}{mark}",
-                    self.epochs
+                    "epoch {epoch}/{}: validation loss {loss:.4}, perplexity {perplexity:.2}{}{mark}",
+                    self.epochs,
+                    in_bits(self.tokens, *loss)
                 ));
             }
             TrainEvent::Validating => self.bar.set_message("validating"),
@@ -327,7 +343,13 @@ impl Display {
             TrainEvent::Tested { .. } => {}
         }
         if self.json && !matches!(event, TrainEvent::Step { .. }) {
-            print_json(&json!(event));
+            let mut line = json!(event);
+            if let Some(loss) = line["loss"].as_f64()
+                && self.tokens.is_measured_in_bits()
+            {
+                line[format!("bits_per_{}", self.tokens.unit())] = json!(bits(loss));
+            }
+            print_json(&line);
         }
     }
 
@@ -366,8 +388,9 @@ impl Display {
             String::new()
         };
         let place = format!(
-            "epoch {epoch}/{} step {step}/{steps}  {speed:.0} words/s",
-            self.epochs
+            "epoch {epoch}/{} step {step}/{steps}  {speed:.0} {}s/s",
+            self.epochs,
+            self.tokens.unit()
         );
         let perplexity = mean.exp();
         self.bar.set_position((done * 10_000.0) as u64);

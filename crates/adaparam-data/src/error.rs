@@ -188,10 +188,10 @@ pub enum DataError {
         path: PathBuf,
     },
 
-    /// A word that the vocabulary does not know, where it has no `<unk>` either.
+    /// A token that the vocabulary does not know, where it has no `<unk>` either.
     #[error(
         "{}: line {line}: `{word}` does not occur in the training text, whose vocabulary has no `<unk>`; \
-         train with a minimum count of 2 or more, so that rare words become `<unk>`",
+         train with a minimum count (data.min_count) of 2 or more, so that rare ones become `<unk>`",
         path.display()
     )]
     UnknownWord {
@@ -199,12 +199,12 @@ pub enum DataError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// The word.
+        /// The token's name.
         word: String,
     },
 
-    /// A line of a vocabulary file that is not a new word.
-    #[error("{}: line {line}: {problem}; each line must hold one word of its own", path.display())]
+    /// A line of a vocabulary file that is not a new token.
+    #[error("{}: line {line}: {problem}; each line must hold one token of its own", path.display())]
     VocabularyLine {
         /// The file.
         path: PathBuf,
@@ -214,11 +214,27 @@ pub enum DataError {
         problem: String,
     },
 
-    /// A vocabulary file without the word that ends a line of text.
-    #[error("{}: `<eos>` is missing; this is no vocabulary of a text", path.display())]
-    VocabularyWithoutEos {
+    /// A vocabulary file without the token that ends a line of text.
+    #[error("{}: `{line_end}` is missing; this is no vocabulary of a text", path.display())]
+    VocabularyWithoutLineEnd {
         /// The file.
         path: PathBuf,
+        /// The name of the token.
+        line_end: &'static str,
+    },
+
+    /// A vocabulary file of tokens that this program does not know.
+    #[error(
+        "{}: line 1: its tokens are `{tokens}`: this program knows {known}; use the program that wrote it, or a newer one",
+        path.display()
+    )]
+    VocabularyTokens {
+        /// The file.
+        path: PathBuf,
+        /// What the file names.
+        tokens: String,
+        /// The names that are known.
+        known: String,
     },
 
     /// Shares that do not leave something for each part of a text.
@@ -233,17 +249,17 @@ pub enum DataError {
         test: f64,
     },
 
-    /// A text with too few lines to be split.
+    /// A text with too few words to be split.
     #[error(
-        "{}: {lines} lines do not give a training, a validation and a test part with a word each; \
+        "{}: {words} words do not give a training, a validation and a test part with a word each; \
          name a longer text, or three files",
         path.display()
     )]
     TextTooShortToSplit {
         /// The file.
         path: PathBuf,
-        /// Its number of lines.
-        lines: usize,
+        /// Its number of words.
+        words: usize,
     },
 
     /// A batch with more columns than the text can fill.

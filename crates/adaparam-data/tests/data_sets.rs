@@ -8,7 +8,7 @@ mod shared_data;
 use adaparam_data::checksum::Checksum;
 use adaparam_data::images::{PixelScaler, Scaling};
 use adaparam_data::registry::Dataset;
-use adaparam_data::text::{Columns, Corpus, Text, TextSplit, UNK, moby_dick};
+use adaparam_data::text::{Columns, Corpus, Text, TextSplit, Tokens, UNK, moby_dick};
 use adaparam_data::verify::{FileState, verify};
 use adaparam_data::{digits, mnist};
 use shared_data::folder_of;
@@ -24,8 +24,15 @@ fn counts(corpus: &Corpus) -> [usize; 4] {
 
 #[test]
 fn moby_dick_has_its_counts() {
-    let corpus = Corpus::new(&moby_dick(), 1).unwrap();
+    let corpus = Corpus::new(Tokens::default(), &moby_dick(), 1).unwrap();
     assert_eq!(counts(&corpus), [203_479, 9_178, 8_300, 6_171]);
+}
+
+#[test]
+fn moby_dick_has_its_counts_in_characters() {
+    let characters = Tokens::named("characters").unwrap();
+    let corpus = Corpus::new(characters, &moby_dick(), 1).unwrap();
+    assert_eq!(counts(&corpus), [1_016_357, 45_154, 39_438, 31]);
 }
 
 #[test]
@@ -63,7 +70,7 @@ fn ptb_has_its_counts_and_no_unknown_word() {
         return;
     };
     let texts = TextSplit::read_folder(&folder).unwrap();
-    let corpus = Corpus::new(&texts, 1).unwrap();
+    let corpus = Corpus::new(Tokens::default(), &texts, 1).unwrap();
     assert_eq!(counts(&corpus), [929_589, 73_760, 82_430, 10_000]);
     assert_no_word_is_outside_the_vocabulary(&corpus, &texts);
     let columns = Columns::new(&corpus.test, 1).unwrap();
@@ -76,7 +83,7 @@ fn wikitext_2_has_its_counts() {
         return;
     };
     let texts = TextSplit::read_folder(&folder).unwrap();
-    let corpus = Corpus::new(&texts, 1).unwrap();
+    let corpus = Corpus::new(Tokens::default(), &texts, 1).unwrap();
     assert_eq!(counts(&corpus), [2_088_628, 217_646, 245_569, 33_278]);
     assert_no_word_is_outside_the_vocabulary(&corpus, &texts);
 }
@@ -84,7 +91,8 @@ fn wikitext_2_has_its_counts() {
 fn assert_no_word_is_outside_the_vocabulary(corpus: &Corpus, texts: &TextSplit) {
     let unk = corpus.vocabulary.unk().unwrap();
     for (ids, text) in [(&corpus.valid, &texts.valid), (&corpus.test, &texts.test)] {
-        let written = text.words().filter(|&(_, word)| word == UNK).count();
+        let words = text.content().split_whitespace();
+        let written = words.filter(|&word| word == UNK).count();
         let encoded = ids.iter().filter(|&&id| id == unk).count();
         assert_eq!(encoded, written);
     }
@@ -93,9 +101,10 @@ fn assert_no_word_is_outside_the_vocabulary(corpus: &Corpus, texts: &TextSplit) 
 #[test]
 fn a_cut_of_the_whole_book_is_close_to_its_shares() {
     let train = moby_dick().train;
-    let total = train.words().count();
-    let split = TextSplit::cut(&train, 0.1, 0.05).unwrap();
-    let share = |text: &Text| text.words().count() as f64 / total as f64;
+    let words = |text: &Text| Tokens::default().cut(text.content()).count();
+    let total = words(&train);
+    let split = TextSplit::cut(Tokens::default(), &train, 0.1, 0.05).unwrap();
+    let share = |text: &Text| words(text) as f64 / total as f64;
     // No line of the book is longer than one in a hundred words.
     assert!((share(&split.valid) - 0.1).abs() < 0.01);
     assert!((share(&split.test) - 0.05).abs() < 0.01);

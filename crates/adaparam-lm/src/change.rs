@@ -155,7 +155,11 @@ pub fn change_run(
 ) -> Result<Vec<KeyChange>, LmError> {
     let changes = snapshot.change(config)?;
     if !changes.is_empty() {
-        let mut log = Log::open(run, snapshot.counters.log_bytes)?;
+        let mut log = Log::open(
+            run,
+            snapshot.counters.log_bytes,
+            snapshot.config.data.tokens,
+        )?;
         log.note(&snapshot.counters, &changes)?;
         snapshot.counters.log_bytes = log.bytes();
         log.sync()?;
@@ -166,7 +170,7 @@ pub fn change_run(
 
 #[cfg(test)]
 mod tests {
-    use adaparam_data::text::{Text, Vocabulary};
+    use adaparam_data::text::{Text, Tokens, Vocabulary};
 
     use super::*;
 
@@ -176,7 +180,11 @@ mod tests {
             .unwrap();
         (config.model.embedding, config.model.hidden) = (4, 5);
         let text = Text::from_bytes("t".as_ref(), b"a b c\nb <unk>\n".to_vec()).unwrap();
-        Snapshot::new(config, Vocabulary::new(&text, 1), "sum".to_owned())
+        Snapshot::new(
+            config,
+            Vocabulary::new(Tokens::default(), &text, 1),
+            "sum".to_owned(),
+        )
     }
 
     fn changed(key: &str, value: &str) -> Result<Vec<KeyChange>, LmError> {

@@ -303,6 +303,7 @@ fn load(folder: &Path) -> Result<Snapshot, LmError> {
     let head = Head::parse(&at(HEAD), &read(HEAD)?)?;
     head.config.check()?;
     let vocabulary = Vocabulary::load(&at(VOCABULARY))?;
+    head.config.check_tokens(&at(VOCABULARY), &vocabulary)?;
     let shapes = head.config.model.parameter_shapes(vocabulary.len());
     let weights = weights_from(&at(WEIGHTS), tensors(WEIGHTS)?, shapes)?;
     let mut snapshot = Snapshot::with_weights(head.config, vocabulary, head.corpus, weights);

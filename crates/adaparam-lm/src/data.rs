@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use adaparam_data::registry::Dataset;
-use adaparam_data::text::{Corpus, Text, TextSplit, moby_dick};
+use adaparam_data::text::{Corpus, Doubt, Text, TextSplit, doubt, moby_dick};
 use adaparam_runs::RunError;
 
 use crate::LmError;
@@ -47,7 +47,8 @@ impl DataSpec {
                 TextSplit::read_files(train, valid, test)?
             }
             (TextSource::Files, Some(train), ..) => {
-                TextSplit::cut(&Text::read(train)?, self.valid_share, self.test_share)?
+                let (text, shares) = (Text::read(train)?, (self.valid_share, self.test_share));
+                TextSplit::cut(self.tokens, &text, shares.0, shares.1)?
             }
             (TextSource::Files, None, ..) => {
                 let rule = "a training text must be named, as data.train";
@@ -61,11 +62,35 @@ impl DataSpec {
 
     /// Reads the three texts as ids, as a model is trained on them.
     pub fn corpus(&self, data_folder: &Path) -> Result<Corpus, LmError> {
-        let mut corpus = Corpus::new(&self.read(data_folder)?, self.min_count)?;
+        let mut corpus = Corpus::new(self.tokens, &self.read(data_folder)?, self.min_count)?;
         if self.train_words > 0 {
             corpus.train.truncate(self.train_words);
         }
         Ok(corpus)
+    }
+
+    /// A reason to doubt that a text of one's own is cut as it should be, if there is one.
+    pub fn doubt(&self) -> Result<Option<Doubt>, LmError> {
+        let own = self
+            .train
+            .as_ref()
+            .filter(|_| self.set == TextSource::Files);
+        match own {
+            Some(path) => Ok(doubt(self.tokens, &Text::read(path)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The number of tokens in the vocabulary, where it is known beforehand.
+    pub fn vocabulary_size(&self) -> Option<usize> {
+        if self.tokens.is_default() {
+            return self.set.vocabulary_size();
+        }
+        match (self.tokens.alphabet(), self.set, self.tokens.name()) {
+            (Some(alphabet), ..) => Some(alphabet.len()),
+            (None, TextSource::MobyDick, "characters") => Some(31),
+            _ => None,
+        }
     }
 }
 
@@ -75,17 +100,42 @@ fn read_set(set: Dataset, data_folder: &Path) -> Result<TextSplit, LmError> {
 
 #[cfg(test)]
 mod tests {
-    use adaparam_data::text::Vocabulary;
+    use adaparam_data::text::{Tokens, Vocabulary};
 
     use super::*;
 
     #[test]
     fn the_embedded_text_has_the_vocabulary_that_is_stated() {
-        let vocabulary = Vocabulary::new(&moby_dick().train, 1);
-        assert_eq!(
-            TextSource::MobyDick.vocabulary_size(),
-            Some(vocabulary.len())
-        );
+        for tokens in Tokens::all() {
+            let data = DataSpec {
+                set: TextSource::MobyDick,
+                tokens,
+                ..DataSpec::default()
+            };
+            let size = Vocabulary::new(tokens, &moby_dick().train, 1).len();
+            let is_known = tokens.name() != "unicode-words";
+            assert_eq!(
+                data.vocabulary_size(),
+                is_known.then_some(size),
+                "{tokens:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_texts_of_ones_own_are_doubted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("poem.txt");
+        std::fs::write(&path, "床前明月光，疑是地上霜。\n").unwrap();
+        let mut data = DataSpec {
+            set: TextSource::Files,
+            train: Some(path),
+            ..DataSpec::default()
+        };
+        assert!(data.doubt().unwrap().is_some());
+        data.tokens = Tokens::named("characters").unwrap();
+        assert_eq!(data.doubt().unwrap(), None);
+        assert_eq!(DataSpec::default().doubt().unwrap(), None);
     }
 
     #[test]

@@ -23,10 +23,20 @@ impl Evaluation {
         self.total / self.words as f64
     }
 
+    /// The loss in bits per token.
+    pub fn bits(&self) -> f64 {
+        bits(self.loss())
+    }
+
     /// `exp` of the loss.
     pub fn perplexity(&self) -> f64 {
         self.loss().exp()
     }
+}
+
+/// Nats as bits.
+pub fn bits(nats: f64) -> f64 {
+    nats / std::f64::consts::LN_2
 }
 
 /// Predicts every word of `columns`, state carried from window to window. `see` is given each window with the losses
@@ -116,5 +126,6 @@ mod tests {
             words: 30,
         };
         assert!((evaluation.perplexity() - 7.0).abs() < 1e-12);
+        assert!((evaluation.bits() - 7_f64.log2()).abs() < 1e-12);
     }
 }

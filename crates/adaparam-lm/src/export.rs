@@ -98,6 +98,7 @@ pub fn open_model(path: &Path) -> Result<OpenedModel, LmError> {
             problem: problem.to_owned(),
         });
     };
+    note.config.check_tokens(path, &note.vocabulary)?;
     Ok(OpenedModel {
         path: path.to_path_buf(),
         snapshot: adopt(path, file, note.config, note.vocabulary, note.corpus)?,
@@ -224,7 +225,8 @@ mod tests {
         (config.model.embedding, config.model.hidden) = (4, 5);
         config.train.seed = seed;
         let text = Text::from_bytes("t".as_ref(), b"a b c\nb <unk>\n".to_vec()).unwrap();
-        Snapshot::new(config, Vocabulary::new(&text, 1), "sum".to_owned())
+        let vocabulary = Vocabulary::new(config.data.tokens, &text, 1);
+        Snapshot::new(config, vocabulary, "sum".to_owned())
     }
 
     #[test]
@@ -239,6 +241,31 @@ mod tests {
             assert_eq!(after.vocabulary, before.vocabulary);
             assert_eq!(after.config, before.config);
         }
+    }
+
+    #[test]
+    fn an_exported_model_knows_its_tokens_and_contradictions_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        let config = snapshot("lstm", 1).config;
+        let config = config.with("data.tokens", "characters").unwrap();
+        let text = Text::from_bytes("t".as_ref(), b"a b\n".to_vec()).unwrap();
+        let vocabulary = Vocabulary::new(config.data.tokens, &text, 1);
+        let before = Snapshot::new(config, vocabulary, "sum".to_owned());
+        fs::write(&path, export(&before).to_bytes()).unwrap();
+        let after = open_model(&path).unwrap().snapshot;
+        assert_eq!(after.vocabulary, before.vocabulary);
+        assert_eq!(after.vocabulary.tokens().name(), "characters");
+
+        let mut file = export(&before);
+        let note = file.note.unwrap().replace(",\"tokens\":\"characters\"", "");
+        file.note = Some(note);
+        fs::write(&path, file.to_bytes()).unwrap();
+        let error = open_model(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("is a vocabulary of characters, but data.tokens = words"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Words drawn from a model, one after the other.
+//! Tokens drawn from a model, one after the other.
 
 use adaparam_data::draw::{Draws, Purpose, Stream};
 use adaparam_kernels::Engine;
@@ -15,8 +15,25 @@ pub struct Sampling {
     pub temperature: f64,
     /// Only so many of the likeliest words are drawn from; 0 for all.
     pub top_k: usize,
+    /// Of those, only the likeliest that together have this share of the probability are drawn from; 1 for all.
+    pub top_p: f64,
     /// The seed of the draws.
     pub seed: u64,
+    /// Which of the texts of this seed it is, counted from 0.
+    pub sample: u64,
+}
+
+impl Default for Sampling {
+    /// The first text of seed 1, as the model has learned it.
+    fn default() -> Self {
+        Self {
+            temperature: 1.0,
+            top_k: 0,
+            top_p: 1.0,
+            seed: 1,
+            sample: 0,
+        }
+    }
 }
 
 /// A model in the midst of a text.
@@ -38,7 +55,7 @@ impl<'a> Generator<'a> {
         Self {
             engine: &machine.engine,
             reader: machine.reader(spec, weights, 1),
-            stream: Draws::new(sampling.seed).stream(Purpose::Generate, &[]),
+            stream: stream(sampling),
             sampling,
         }
     }
@@ -49,6 +66,15 @@ impl<'a> Generator<'a> {
         let uniform = self.stream.uniform();
         draw(self.engine, scores, self.sampling, excluded, uniform)
     }
+}
+
+/// The draws of a text. Those of the first are those of a seed without any other text.
+fn stream(sampling: Sampling) -> Stream {
+    let place: &[u64] = match &sampling.sample {
+        0 => &[],
+        sample => std::slice::from_ref(sample),
+    };
+    Draws::new(sampling.seed).stream(Purpose::Generate, place)
 }
 
 /// The word that `uniform`, a number in `[0, 1)`, falls on.
@@ -76,6 +102,9 @@ fn draw(
         *weight = (*weight - highest) / temperature;
     }
     Function::Exp.apply(engine, &mut weights);
+    if sampling.top_p < 1.0 {
+        keep_share(&mut weights, sampling.top_p);
+    }
     let mut left = uniform * weights.iter().copied().map(f64::from).sum::<f64>();
     for (weight, id) in weights.iter().copied().map(f64::from).zip(0..) {
         if left < weight {
@@ -105,6 +134,21 @@ fn keep_likeliest(scores: &mut [f32], count: usize) {
     }
 }
 
+/// Leaves the largest weights, the first ones among equals, until they have this share of the sum, and at least one;
+/// sets all others to 0.
+fn keep_share(weights: &mut [f32], share: f64) {
+    let mut order: Vec<usize> = (0..weights.len()).collect();
+    order.sort_by(|&i, &j| weights[j].total_cmp(&weights[i]).then(i.cmp(&j)));
+    let enough = share * weights.iter().copied().map(f64::from).sum::<f64>();
+    let mut kept = 0.0;
+    for id in order {
+        if kept > 0.0 && kept >= enough {
+            weights[id] = 0.0;
+        }
+        kept += f64::from(weights[id]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,8 +169,7 @@ mod tests {
         for temperature in [0.5, 1.0, 2.0] {
             let sampling = Sampling {
                 temperature,
-                top_k: 0,
-                seed: 1,
+                ..Sampling::default()
             };
             let weights = LOGITS.map(|logit| (f64::from(logit) / temperature).exp());
             let total: f64 = weights.iter().sum();
@@ -146,7 +189,7 @@ mod tests {
         let sampling = Sampling {
             temperature: 5.0,
             top_k: 2,
-            seed: 1,
+            ..Sampling::default()
         };
         let [a, b, c, d] = counts(sampling);
         assert_eq!((a, c), (0, 0));
@@ -154,11 +197,55 @@ mod tests {
     }
 
     #[test]
+    fn the_likeliest_that_have_the_share_are_all_that_is_drawn() {
+        // Probabilities of 0.03, 0.64, 0.09 and 0.24.
+        let drawn = |top_p| {
+            counts(Sampling {
+                top_p,
+                ..Sampling::default()
+            })
+            .map(|count| count > 0)
+        };
+        assert_eq!(drawn(1e-9), [false, true, false, false]);
+        assert_eq!(drawn(0.6), [false, true, false, false]);
+        assert_eq!(drawn(0.7), [false, true, false, true]);
+        assert_eq!(drawn(0.9), [false, true, true, true]);
+        assert_eq!(drawn(1.0), [true; 4]);
+        // The share is of what the likeliest leave.
+        let [a, b, c, d] = counts(Sampling {
+            top_k: 2,
+            top_p: 0.8,
+            ..Sampling::default()
+        });
+        assert_eq!((a, c), (0, 0));
+        assert!(b > d && d > 0);
+        let mut equal = [1.0; 4];
+        keep_share(&mut equal, 0.5);
+        assert_eq!(equal.map(|weight| weight > 0.0), [true, true, false, false]);
+    }
+
+    #[test]
+    fn texts_of_one_seed_differ_and_each_is_drawn_again() {
+        let first = |seed, sample| {
+            let sampling = Sampling {
+                seed,
+                sample,
+                ..Sampling::default()
+            };
+            stream(sampling).uniform().to_bits()
+        };
+        assert_eq!(first(1, 2), first(1, 2));
+        assert_ne!(first(1, 0), first(1, 1));
+        assert_ne!(first(1, 1), first(2, 1));
+        let alone = Draws::new(1).stream(Purpose::Generate, &[]).uniform();
+        assert_eq!(first(1, 0), alone.to_bits());
+    }
+
+    #[test]
     fn without_temperature_the_likeliest_word_comes() {
         let sampling = Sampling {
             temperature: 0.0,
-            top_k: 0,
-            seed: 1,
+            ..Sampling::default()
         };
         assert_eq!(counts(sampling), [0, 10_000, 0, 0]);
         assert_eq!(draw(&Engine::new(1), &LOGITS, sampling, Some(1), 0.9), 3);

@@ -44,7 +44,7 @@ pub use config::{
     DataSpec, DropoutSpec, KeyDoc, LanguageModelConfig, ModelSpec, TextSource, TrainSpec,
 };
 pub use error::LmError;
-pub use evaluate::{Evaluation, evaluate};
+pub use evaluate::{Evaluation, bits, evaluate};
 pub use event::{Observer, Observers, TrainEvent, Watch};
 pub use export::{FileNote, OpenedModel, adopt, export, open_model};
 pub use forecast::{Forecast, MemoryForecast};
@@ -62,5 +62,5 @@ pub use scorer::{PlainReading, Scorer};
 pub use snapshot::{Best, Counters, Snapshot, weights_sum};
 pub use speed::{Activity, PhaseSpeed, Speed, measure};
 pub use tensor_file::{StoredTensor, TensorFile, TensorHead};
-pub use train::{Finished, Outcome, cut_columns, train};
+pub use train::{Bits, Finished, Outcome, cut_columns, train};
 pub use weights::{ParameterShape, Storage, Weight, Weights};

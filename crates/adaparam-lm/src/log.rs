@@ -4,11 +4,13 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use adaparam_data::text::Tokens;
 use adaparam_runs::RunError;
 use serde_json::{Map, Value, json};
 
 use crate::LmError;
 use crate::change::KeyChange;
+use crate::evaluate::bits;
 use crate::event::{Observer, TrainEvent};
 use crate::snapshot::Counters;
 
@@ -20,11 +22,14 @@ pub(crate) struct Log {
     path: PathBuf,
     file: File,
     bytes: u64,
+    /// The name of a token, if the loss is told in bits too.
+    unit: Option<&'static str>,
 }
 
 impl Log {
-    /// Opens the log to go on after its first `bytes` bytes; what follows them was written after the checkpoint.
-    pub(crate) fn open(run: &Path, bytes: u64) -> Result<Self, LmError> {
+    /// Opens the log to go on after its first `bytes` bytes; what follows them was written after the checkpoint. Tokens
+    /// that people measure in bits are.
+    pub(crate) fn open(run: &Path, bytes: u64, tokens: Tokens) -> Result<Self, LmError> {
         let path = run.join(LOG);
         let fail = || RunError::file(&path, "cannot open this file");
         let file = OpenOptions::new()
@@ -40,12 +45,25 @@ impl Log {
             return Err(RunError::folder(path, rule).into());
         }
         file.set_len(bytes).map_err(fail())?;
-        Ok(Self { path, file, bytes })
+        Ok(Self {
+            path,
+            file,
+            bytes,
+            unit: tokens.is_measured_in_bits().then(|| tokens.unit()),
+        })
     }
 
     /// The length of the whole.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// A line with the loss of a text in bits, such as `valid_bits_per_character`, if it is told in bits.
+    fn with_bits(&self, text: &str, loss: f64, mut line: Value) -> Value {
+        if let Some(unit) = self.unit {
+            line[format!("{text}_bits_per_{unit}")] = json!(rounded(bits(loss)));
+        }
+        line
     }
 
     fn write(&mut self, line: &Value) -> Result<(), LmError> {
@@ -94,12 +112,12 @@ impl Observer for Log {
                 loss,
                 perplexity,
                 best,
-            } => self.write(&json!({
+            } => self.write(&self.with_bits("valid", loss, json!({
                 "epoch": epoch, "valid_loss": rounded(loss), "valid_perplexity": rounded(perplexity), "best": best,
-            })),
-            TrainEvent::Tested { loss, perplexity } => self.write(&json!({
+            }))),
+            TrainEvent::Tested { loss, perplexity } => self.write(&self.with_bits("test", loss, json!({
                 "test_loss": rounded(loss), "test_perplexity": rounded(perplexity),
-            })),
+            }))),
             TrainEvent::Validating | TrainEvent::Saved { .. } | TrainEvent::Testing => Ok(()),
         }
     }

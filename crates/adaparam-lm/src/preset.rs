@@ -4,6 +4,8 @@ use adaparam::recurrent::{
     AdaptiveLstmSettings, LstmAdaptation, LstmSettings, PolicyModel, Summary,
 };
 
+use adaparam_data::text::Tokens;
+
 use crate::cells::CellChoice;
 use crate::config::{DataSpec, DropoutSpec, LanguageModelConfig, ModelSpec, TextSource, TrainSpec};
 
@@ -45,6 +47,16 @@ fn small_models() -> Vec<Preset> {
             "quick-lstm",
             "LSTM of the same number of parameters as quick",
             as_lstm(quick(), 278),
+        ),
+        named(
+            "quick-char",
+            "adaptive LSTM on the characters of embedded Moby-Dick, minutes on two cores",
+            quick_char(),
+        ),
+        named(
+            "quick-char-lstm",
+            "LSTM of the same number of parameters as quick-char",
+            as_lstm(quick_char(), 278),
         ),
         named(
             "small",
@@ -276,6 +288,23 @@ fn quick() -> LanguageModelConfig {
     }
 }
 
+/// Characters are few and seen often: no dropout of whole characters and little of anything else.
+fn quick_char() -> LanguageModelConfig {
+    LanguageModelConfig {
+        data: DataSpec {
+            tokens: Tokens::named("characters").expect("a way to cut texts"),
+            ..quick().data
+        },
+        model: quick().model,
+        train: TrainSpec {
+            batch: 32,
+            window: 70,
+            dropout: DropoutSpec::new(0.0, 0.0, &[("latent", 0.0), ("hidden", 0.0)], 0.0),
+            ..short_training(3, vec![2])
+        },
+    }
+}
+
 /// The paper's cell with another latent.
 fn adaptive_cell(latent: usize) -> CellChoice {
     CellChoice::of(&AdaptiveLstmSettings {
@@ -361,7 +390,7 @@ mod tests {
             ("ablation-hybrid-io", 17.0),
         ] {
             let config = preset(name).unwrap().config;
-            let vocabulary = config.data.set.vocabulary_size().unwrap();
+            let vocabulary = config.data.vocabulary_size().unwrap();
             let count = config.model.parameter_count(vocabulary);
             assert!(
                 (count as f64 / 1e6 - millions).abs() < 0.5,
@@ -387,11 +416,11 @@ mod tests {
 
     #[test]
     fn baselines_have_as_many_parameters_as_their_adaptive_models() {
-        for adaptive in ["quick", "small", "ptb-2m"] {
+        for adaptive in ["quick", "quick-char", "small", "ptb-2m"] {
             let baseline = format!("{adaptive}-lstm");
             let count = |name: &str| {
                 let config = preset(name).unwrap().config;
-                let vocabulary = config.data.set.vocabulary_size().unwrap();
+                let vocabulary = config.data.vocabulary_size().unwrap();
                 config.model.parameter_count(vocabulary) as f64
             };
             let ratio = count(adaptive) / count(&baseline);

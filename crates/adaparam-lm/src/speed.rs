@@ -155,12 +155,7 @@ pub fn measure(
             });
         }
         Activity::Generate => {
-            let sampling = Sampling {
-                temperature: 1.0,
-                top_k: 0,
-                seed: 1,
-            };
-            let mut generator = Generator::new(machine, spec, &weights, sampling);
+            let mut generator = Generator::new(machine, spec, &weights, Sampling::default());
             let mut word = 0;
             words = WORDS_AT_ONCE;
             clock.run(|_| {

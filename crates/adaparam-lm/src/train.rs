@@ -14,7 +14,7 @@ use crate::LmError;
 use crate::checkpoint;
 use crate::compute::Machine;
 use crate::config::TrainSpec;
-use crate::evaluate::{Evaluation, evaluate, sum};
+use crate::evaluate::{Evaluation, bits, evaluate, sum};
 use crate::event::{Observer, Observers, TrainEvent};
 use crate::log::{Log, rounded};
 use crate::masks::{Droppable, MaskPlace, WindowMasks};
@@ -50,6 +50,20 @@ pub struct Finished {
     pub test_perplexity: f64,
     /// Test words predicted.
     pub test_words: usize,
+    /// Both in bits, for tokens that people measure in bits.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bits: Option<Bits>,
+}
+
+/// Losses in bits per token.
+#[derive(Debug, Clone, PartialEq, Serialize, serde::Deserialize)]
+pub struct Bits {
+    /// What a token is: `character` or `byte`.
+    pub per: String,
+    /// Of the validation text.
+    pub valid: f64,
+    /// Of the test text.
+    pub test: f64,
 }
 
 /// Training, validation and test text in the columns that they are read in.
@@ -60,10 +74,11 @@ pub struct Finished {
 pub fn cut_columns(spec: &TrainSpec, corpus: &Corpus) -> Result<[Columns; 3], RunError> {
     let cut = |key: &str, ids: &[u32], batch: usize| {
         Columns::new(ids, batch).map_err(|_| {
-            let (words, most) = (ids.len(), ids.len() / 2);
+            let most = ids.len() / 2;
+            let counted = corpus.vocabulary.tokens().counted(ids.len());
             let rule = format!(
-                "must be from 1 to {most}, two of the text's {words} words to a column: choose a smaller batch or a \
-                 longer text"
+                "must be from 1 to {most}, two of the text's {counted} to a column: choose a smaller batch or a longer \
+                 text"
             );
             RunError::value(key, batch, rule)
         })
@@ -103,7 +118,11 @@ pub fn train(
             .layers()
             .sites(),
     };
-    let mut log = Log::open(run, snapshot.counters.log_bytes)?;
+    let mut log = Log::open(
+        run,
+        snapshot.counters.log_bytes,
+        snapshot.vocabulary.tokens(),
+    )?;
     let mut last_good = checkpoint::saved(run, snapshot)?;
     let mut learner = machine.learner(&model, vocabulary);
     snapshot.computed_with = Some(machine.computes_with(&model).to_owned());
@@ -235,6 +254,7 @@ pub fn train(
         perplexity: test.perplexity(),
     };
     tell(&event, snapshot, &mut log, observers)?;
+    let tokens = snapshot.vocabulary.tokens();
     let best = snapshot
         .counters
         .best
@@ -249,6 +269,11 @@ pub fn train(
         valid_words: valid_columns.predictions(),
         test_perplexity: rounded(test.perplexity()),
         test_words: test_columns.predictions(),
+        bits: tokens.is_measured_in_bits().then(|| Bits {
+            per: tokens.unit().to_owned(),
+            valid: rounded(bits(best.loss)),
+            test: rounded(test.bits()),
+        }),
     }))
 }
 

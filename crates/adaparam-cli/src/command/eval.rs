@@ -14,7 +14,7 @@ use super::Verdict;
 use crate::compute_choice::ComputeChoice;
 use crate::data_folder::data_folder;
 use crate::say::{alert, or_end, remark};
-use crate::training::report_damaged;
+use crate::training::{in_bits, report_damaged};
 
 /// Evaluate a trained language model
 #[derive(Debug, Args)]
@@ -24,8 +24,9 @@ Examples:
   adaparam eval runs/quick-seed-1 --text letter.txt      of a text of your own
   adaparam eval model.safetensors --part test --tokens   each word with its loss in nats
 
-Perplexity is exp of the mean loss over every predicted word, each counted once: all words of a column but its first, \
-end-of-line words included. The validation text is read in 10 columns, all else in one, unless --batch says otherwise.")]
+Perplexity is exp of the mean loss over every predicted word, each counted once: all words of a column but its first,
+end-of-line words included. Where the model's tokens are characters or bytes, the loss is also told in bits per
+character or byte. The validation text is read in 10 columns, all else in one, unless --batch says otherwise.")]
 pub(crate) struct Eval {
     /// A run's folder (its best checkpoint), a checkpoint's folder or an exported file
     model: PathBuf,
@@ -41,7 +42,7 @@ pub(crate) struct Eval {
     /// Columns that the text is read in
     #[arg(long, value_name = "N", conflicts_with = "tokens")]
     batch: Option<usize>,
-    /// Print each word with its loss in nats, in order; <eos> ends a line
+    /// Print each token with its loss in nats, in order; <eos> ends a line of words
     #[arg(long, conflicts_with = "json")]
     tokens: bool,
     /// Print JSON
@@ -92,12 +93,13 @@ impl Eval {
         piece: &Piece,
     ) -> anyhow::Result<()> {
         let ids = snapshot.vocabulary.encode(&piece.text)?;
-        let unknown = unknown_words(&snapshot.vocabulary, &piece.text);
+        let tokens = snapshot.vocabulary.tokens();
+        let unknown = snapshot.vocabulary.unknown(&piece.text);
         if unknown > 0 {
             alert!(
-                "{}: {unknown} of {} words are not in the vocabulary and count as <unk>",
+                "{}: {unknown} of {} are not in the vocabulary and count as <unk>",
                 piece.text.path().display(),
-                ids.len()
+                tokens.counted(ids.len())
             );
         }
         let columns = Columns::new(&ids, if self.tokens { 1 } else { piece.batch })?;
@@ -118,18 +120,22 @@ impl Eval {
         })?;
         or_end(fault);
         if self.json {
-            let line = json!({
+            let mut line = json!({
                 "part": piece.name, "text": piece.text.path(), "words": evaluation.words,
                 "loss": evaluation.loss(), "perplexity": evaluation.perplexity(), "unknown": unknown,
             });
+            if tokens.is_measured_in_bits() {
+                line[format!("bits_per_{}", tokens.unit())] = json!(evaluation.bits());
+            }
             or_end(writeln!(out, "{line}"));
         } else {
             let summary = format!(
-                "{}: perplexity {:.2}, loss {:.4}, {} words",
+                "{}: perplexity {:.2}{}, loss {:.4}, {}",
                 piece.name,
                 evaluation.perplexity(),
+                in_bits(tokens, evaluation.loss()),
                 evaluation.loss(),
-                evaluation.words
+                tokens.counted(evaluation.words)
             );
             if self.tokens {
                 remark!("{summary}");
@@ -150,13 +156,14 @@ impl Eval {
                 Some(set) => DataSpec {
                     set,
                     min_count: own.min_count,
+                    tokens: own.tokens,
                     ..DataSpec::default()
                 },
                 None => return self.file(Path::new(name)),
             },
         };
         let texts = set.read(&data_folder(self.data.as_deref())?)?;
-        let words = Vocabulary::new(&texts.train, set.min_count);
+        let words = Vocabulary::new(set.tokens, &texts.train, set.min_count);
         if words != snapshot.vocabulary {
             bail!(
                 "{}: its vocabulary of {} words is not the model's, which has {}; name a text file to evaluate it \
@@ -208,9 +215,4 @@ impl Eval {
 /// Whether this is a text, not a folder with data sets.
 fn is_text(path: &Path) -> bool {
     path.is_file() || (!path.exists() && path.to_str().and_then(TextSource::from_name).is_some())
-}
-
-fn unknown_words(vocabulary: &Vocabulary, text: &Text) -> usize {
-    let unknown = |word: &str| vocabulary.id(word).is_none();
-    text.words().filter(|(_, word)| unknown(word)).count()
 }

@@ -55,7 +55,7 @@ impl Show {
         if let Some(preset) = preset(what) {
             say!("# {}", preset.about);
         }
-        print_sizes(&config, config.data.set.vocabulary_size());
+        print_sizes(&config, config.data.vocabulary_size());
         print!("{}", toml::to_string_pretty(&config)?);
         Ok(Verdict::Done)
     }
@@ -63,8 +63,8 @@ impl Show {
 
 fn list() {
     for preset in presets() {
-        let set = preset.config.data.set;
-        let parameters = set
+        let data = &preset.config.data;
+        let parameters = data
             .vocabulary_size()
             .map_or_else(String::new, |vocabulary| {
                 millions(preset.config.model.parameter_count(vocabulary))
@@ -84,7 +84,12 @@ fn keys() -> anyhow::Result<Verdict> {
     for key in &keys {
         let mut steps = key.path.split('.');
         let default = steps.try_fold(&defaults, |value, step| value.get(step));
-        let default = default.map_or_else(|| "none".to_owned(), ToString::to_string);
+        let default = match default {
+            Some(value) => value.to_string(),
+            // Written only where it is another.
+            None if key.path == "data.tokens" => format!("\"{}\"", config.data.tokens.name()),
+            None => "none".to_owned(),
+        };
         print_key(key, &format!("default: {default}"));
     }
     say!("\nKeys of other kinds:");
@@ -162,7 +167,7 @@ fn print_sizes(config: &LanguageModelConfig, vocabulary: Option<usize>) {
             model.parameter_count(vocabulary)
         ),
         None => say!(
-            "# {} parameters, and {} more for each word of the vocabulary\n",
+            "# {} parameters, and {} more for each token of the vocabulary\n",
             model.parameter_count(0),
             model.embedding + 1
         ),

@@ -29,6 +29,7 @@ Examples:
   adaparam train ptb-17m --data ~/data               the paper's model (adaparam show lists all)
   adaparam train quick --set train.epochs=2 --seed 7
   adaparam train quick --text my.txt                 a text of your own, cut in three
+  adaparam train quick-char --text my.txt            the same by characters, for any language
   adaparam train my.toml --out runs/mine             begin with `adaparam show quick > my.toml`
   adaparam train --from runs/quick-seed-1 --seed 2   a new run that begins with the weights of another
 
@@ -45,7 +46,7 @@ pub(crate) struct Train {
     /// Change a key of the configuration (adaparam show --keys lists all)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
     changes: Vec<(String, String)>,
-    /// Train on this text; words that occur once become <unk> unless a count is set
+    /// Train on this text; what occurs once becomes <unk> unless a count is set (data.tokens says how texts are cut)
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
     /// Validate on this text
@@ -79,6 +80,9 @@ impl Train {
         let corpus = config.data.corpus(&data_folder(self.data.as_deref())?)?;
         cut_columns(&config.train, &corpus)?;
         refuse_what_cannot_fit(&config, corpus.vocabulary.len())?;
+        if let Some(doubt) = config.data.doubt()? {
+            alert!("warning: {doubt}");
+        }
         let sum = corpus.checksum().to_string();
         let lineage = from.as_ref().map(|opened| self.lineage(opened));
         let mut snapshot = match from {
@@ -104,9 +108,9 @@ impl Train {
         warn_of_cuts(&config.train, None);
         if !self.json {
             remark!(
-                "{} parameters, {} words to train on, vocabulary of {}",
+                "{} parameters, {} to train on, vocabulary of {}",
                 config.model.parameter_count(corpus.vocabulary.len()),
-                corpus.train.len(),
+                config.data.tokens.counted(corpus.train.len()),
                 corpus.vocabulary.len()
             );
         }

@@ -174,14 +174,14 @@ fn an_exported_model_is_the_model_and_comes_back() {
 fn bad_texts_are_refused_with_their_place_and_a_next_step() {
     let tiny = TinyRun::new();
     tiny.write("empty.txt", "");
-    tiny.write("line.txt", "a single line\n");
+    tiny.write("line.txt", "two words\n");
     tiny.write("short.txt", text(20));
     tiny.write("latin.txt", b"the whale\nthe caf\xe9\n");
     for (file, expected) in [
         ("empty.txt", "empty.txt: the text holds no word"),
         (
             "line.txt",
-            "do not give a training, a validation and a test part",
+            "2 words do not give a training, a validation and a test part",
         ),
         ("short.txt", "choose a smaller batch or a longer text"),
         (

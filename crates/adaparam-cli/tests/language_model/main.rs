@@ -7,6 +7,7 @@ mod bench;
 mod commands;
 mod going_on;
 mod gru;
+mod own_text;
 mod pytorch;
 mod resume;
 mod sweep;

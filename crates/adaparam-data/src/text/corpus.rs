@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::{TextSplit, Vocabulary};
+use super::{TextSplit, Tokens, Vocabulary};
 use crate::checksum::Checksum;
 use crate::error::{DataError, Result};
 
@@ -56,12 +57,12 @@ impl Text {
         }
     }
 
-    /// A part of this text that begins `lines_before` lines after its beginning.
-    pub(super) fn part(&self, content: &str, lines_before: usize) -> Self {
+    /// Some bytes of this text.
+    pub(super) fn part(&self, bytes: Range<usize>) -> Self {
         Self {
             path: self.path.clone(),
-            first_line: self.first_line + lines_before,
-            content: content.to_owned().into(),
+            first_line: self.line(bytes.start),
+            content: self.content[bytes].to_owned().into(),
         }
     }
 
@@ -75,17 +76,10 @@ impl Text {
         &self.content
     }
 
-    /// Every word with the number of its line in the file: the words of a line, then [`EOS`].
-    ///
-    /// A blank line is a lone [`EOS`]. Lines end with a line feed, with or without a carriage return before it.
-    pub fn words(&self) -> impl Iterator<Item = (usize, &str)> {
-        (self.first_line..)
-            .zip(self.content.lines())
-            .flat_map(|(number, line)| {
-                line.split_whitespace()
-                    .chain(std::iter::once(EOS))
-                    .map(move |word| (number, word))
-            })
+    /// The number, in the file, of the line that holds the byte `at` of the content.
+    pub fn line(&self, at: usize) -> usize {
+        let before = &self.content.as_bytes()[..at];
+        self.first_line + before.iter().filter(|&&byte| byte == b'\n').count()
     }
 }
 
@@ -105,7 +99,7 @@ pub(super) fn utf8(name: &Path, bytes: Vec<u8>) -> Result<String> {
 /// The texts of a data set as ids of one vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corpus {
-    /// The words of the training text.
+    /// The tokens of the training text.
     pub vocabulary: Vocabulary,
     /// The training text.
     pub train: Vec<u32>,
@@ -116,9 +110,9 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// Numbers the words of the training text (see [`Vocabulary::new`]) and encodes all three texts.
-    pub fn new(texts: &TextSplit, min_count: usize) -> Result<Self> {
-        Self::with_vocabulary(Vocabulary::new(&texts.train, min_count), texts)
+    /// Numbers the tokens of the training text (see [`Vocabulary::new`]) and encodes all three texts.
+    pub fn new(tokens: Tokens, texts: &TextSplit, min_count: usize) -> Result<Self> {
+        Self::with_vocabulary(Vocabulary::new(tokens, &texts.train, min_count), texts)
     }
 
     /// Encodes all three texts by a vocabulary that a model was trained with.
@@ -158,9 +152,10 @@ mod tests {
     #[test]
     fn every_line_ends_with_one_eos() {
         let words = |content: &str| -> Vec<String> {
-            text(content)
-                .words()
-                .map(|(line, word)| format!("{line}:{word}"))
+            let text = text(content);
+            Tokens::default()
+                .cut(text.content())
+                .map(|token| format!("{}:{}", text.line(token.at), token.name))
                 .collect()
         };
         let expected = ["1:a", "1:b", "1:<eos>", "2:<eos>", "3:c", "3:<eos>"];
@@ -201,7 +196,9 @@ mod tests {
                 valid: text(valid),
                 test: text("a"),
             };
-            Corpus::new(&texts, 1).unwrap().checksum()
+            Corpus::new(Tokens::default(), &texts, 1)
+                .unwrap()
+                .checksum()
         };
         assert_eq!(corpus("a b", "b"), corpus("a  b\n", "b"));
         assert_ne!(corpus("a b", "b"), corpus("a c", "c"));
@@ -214,7 +211,7 @@ mod tests {
             bytes in proptest::collection::vec(any::<u8>(), 0..100),
         ) {
             match Text::from_bytes(Path::new("some.txt"), bytes.clone()) {
-                Ok(text) => prop_assert!(text.words().any(|(_, word)| word != EOS)),
+                Ok(text) => prop_assert!(text.content().split_whitespace().next().is_some()),
                 Err(DataError::TextEncoding { byte, .. }) => {
                     prop_assert!(str::from_utf8(&bytes[..byte]).is_ok());
                     prop_assert!(str::from_utf8(&bytes).is_err());

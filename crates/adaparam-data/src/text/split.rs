@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{EOS, Text};
+use super::{EOS, Text, Tokens};
 use crate::error::{DataError, Result};
 
 /// The texts to train on, to choose by, and to judge by.
@@ -68,9 +68,9 @@ impl TextSplit {
 
     /// Cuts one text in three, in order: first to train, then to validate, then to test.
     ///
-    /// The shares are of the words, end-of-line words included; each cut is at the first end of a line that
-    /// reaches its share, so that lines stay whole.
-    pub fn cut(text: &Text, valid_share: f64, test_share: f64) -> Result<Self> {
+    /// The shares are of the tokens, ends of lines included; each cut is at the first end of a line that reaches its
+    /// share, so that lines stay whole. A text with too few lines for that is cut between tokens.
+    pub fn cut(tokens: Tokens, text: &Text, valid_share: f64, test_share: f64) -> Result<Self> {
         let are_shares = valid_share > 0.0 && test_share > 0.0 && valid_share + test_share < 1.0;
         if !are_shares {
             return Err(DataError::SplitShares {
@@ -78,48 +78,65 @@ impl TextSplit {
                 test: test_share,
             });
         }
-        let total = text.words().count() as f64;
-        let train_end = Cut::at(text, total * (1.0 - valid_share - test_share));
-        let valid_end = Cut::at(text, total * (1.0 - test_share));
-        let content = text.content();
-        let parts = [
-            text.part(&content[..train_end.byte], 0),
-            text.part(&content[train_end.byte..valid_end.byte], train_end.lines),
-            text.part(&content[valid_end.byte..], valid_end.lines),
-        ];
-        let has_word = |part: &Text| part.words().any(|(_, word)| word != EOS);
-        if !parts.iter().all(has_word) {
-            return Err(DataError::TextTooShortToSplit {
+        let shares = [1.0 - valid_share - test_share, 1.0 - test_share];
+        let parts = |[train_end, valid_end]: [usize; 2]| {
+            let split = Self {
+                train: text.part(0..train_end),
+                valid: text.part(train_end..valid_end),
+                test: text.part(valid_end..text.content().len()),
+            };
+            let is_whole = [&split.train, &split.valid, &split.test]
+                .into_iter()
+                .all(has_word);
+            is_whole.then_some(split)
+        };
+        let by_lines = parts(ends_of_lines(tokens, text, shares));
+        by_lines
+            .or_else(|| ends_of_tokens(tokens, text, shares).and_then(parts))
+            .ok_or_else(|| DataError::TextTooShortToSplit {
                 path: text.path().into(),
-                lines: content.lines().count(),
-            });
-        }
-        let [train, valid, test] = parts;
-        Ok(Self { train, valid, test })
+                words: text.content().split_whitespace().count(),
+            })
     }
 }
 
-/// The end of a line.
-struct Cut {
-    byte: usize,
-    lines: usize,
+fn has_word(text: &Text) -> bool {
+    let mut words = text.content().split_whitespace();
+    words.any(|word| word != EOS)
 }
 
-impl Cut {
-    /// The first end of a line that at least so many words lie before.
-    fn at(text: &Text, words: f64) -> Self {
-        let mut before = 0;
-        let mut cut = Self { byte: 0, lines: 0 };
+/// For each share, the first end of a line that at least this share of all tokens lies before, in bytes.
+fn ends_of_lines(tokens: Tokens, text: &Text, shares: [f64; 2]) -> [usize; 2] {
+    let total = tokens.cut(text.content()).count() as f64;
+    shares.map(|share| {
+        let (mut before, mut end) = (0, 0);
         for line in text.content().split_inclusive('\n') {
-            if before as f64 >= words {
+            if before as f64 >= total * share {
                 break;
             }
-            before += line.split_whitespace().count() + 1;
-            cut.byte += line.len();
-            cut.lines += 1;
+            before += tokens.cut(line).count();
+            end += line.len();
         }
-        cut
+        end
+    })
+}
+
+/// For each share, the beginning of the token that follows this share of all tokens, in bytes; nothing if there are not
+/// three. Ends of lines stay with what they end.
+fn ends_of_tokens(tokens: Tokens, text: &Text, shares: [f64; 2]) -> Option<[usize; 2]> {
+    let starts: Vec<usize> = tokens
+        .cut(text.content())
+        .filter(|token| token.name != tokens.line_end())
+        .map(|token| token.at)
+        .collect();
+    let count = starts.len();
+    if count < 3 {
+        return None;
     }
+    let [train, valid] = shares.map(|share| (count as f64 * share) as usize);
+    let train = train.clamp(1, count - 2);
+    let valid = valid.clamp(train + 1, count - 1);
+    Some([starts[train], starts[valid]])
 }
 
 #[cfg(test)]
@@ -134,20 +151,44 @@ mod tests {
         Text::from_bytes(Path::new("some.txt"), content.into()).unwrap()
     }
 
-    #[test]
-    fn one_text_is_cut_in_order_at_the_ends_of_lines() {
-        let lines: Vec<String> = (1..=20).map(|line| format!("word{line}\n")).collect();
-        let split = TextSplit::cut(&text(&lines.concat()), 0.1, 0.05).unwrap();
-        assert_eq!(split.train.content(), lines[..17].concat());
-        assert_eq!(split.valid.content(), lines[17..19].concat());
-        assert_eq!(split.test.content(), lines[19]);
-        assert_eq!(split.valid.words().next(), Some((18, "word18")));
+    fn cut(text: &Text, valid_share: f64, test_share: f64) -> Result<TextSplit> {
+        TextSplit::cut(Tokens::default(), text, valid_share, test_share)
     }
 
     #[test]
-    fn a_text_of_one_line_cannot_be_cut() {
-        for content in ["many words on one line", "a\nb", "a\nb\n\n\n\n\n\n\n\n"] {
-            let error = TextSplit::cut(&text(content), 0.1, 0.1).unwrap_err();
+    fn one_text_is_cut_in_order_at_the_ends_of_lines() {
+        let lines: Vec<String> = (1..=20).map(|line| format!("word{line}\n")).collect();
+        let split = cut(&text(&lines.concat()), 0.1, 0.05).unwrap();
+        assert_eq!(split.train.content(), lines[..17].concat());
+        assert_eq!(split.valid.content(), lines[17..19].concat());
+        assert_eq!(split.test.content(), lines[19]);
+        assert_eq!(split.valid.line(0), 18);
+    }
+
+    #[test]
+    fn a_text_with_too_few_lines_is_cut_between_tokens() {
+        let words: Vec<String> = (1..=20).map(|word| format!("word{word}")).collect();
+        let split = cut(&text(&format!("{}\n", words.join(" "))), 0.1, 0.05).unwrap();
+        assert_eq!(split.train.content(), format!("{} ", words[..17].join(" ")));
+        assert_eq!(split.valid.content(), "word18 word19 ");
+        assert_eq!(split.test.content(), "word20\n");
+        assert_eq!(split.test.line(0), 1);
+        let characters = Tokens::named("characters").unwrap();
+        let split = TextSplit::cut(characters, &text("一二三四五六七八九十"), 0.2, 0.1).unwrap();
+        assert_eq!(split.train.content(), "一二三四五六七");
+        assert_eq!(split.valid.content(), "八九");
+        assert_eq!(split.test.content(), "十");
+    }
+
+    #[test]
+    fn two_words_cannot_be_cut() {
+        for content in ["two words", "a\nb", "a\nb\n\n\n\n\n\n\n\n"] {
+            let error = cut(&text(content), 0.1, 0.1).unwrap_err();
+            let message = error.to_string();
+            assert!(
+                message.starts_with("some.txt: 2 words do not give"),
+                "{message}"
+            );
             assert!(
                 matches!(error, DataError::TextTooShortToSplit { .. }),
                 "{error:?}"
@@ -164,7 +205,7 @@ mod tests {
             (f64::NAN, 0.1),
             (-0.1, 0.1),
         ] {
-            let error = TextSplit::cut(&text("a\nb\nc"), valid, test).unwrap_err();
+            let error = cut(&text("a\nb\nc"), valid, test).unwrap_err();
             assert!(matches!(error, DataError::SplitShares { .. }), "{error:?}");
         }
     }
@@ -198,12 +239,15 @@ mod tests {
             let Ok(whole) = Text::from_bytes(Path::new("some.txt"), content.clone().into()) else {
                 return Ok(());
             };
-            if let Ok(split) = TextSplit::cut(&whole, valid, test) {
-                let words: Vec<_> = [&split.train, &split.valid, &split.test]
-                    .into_iter()
-                    .flat_map(Text::words)
-                    .collect();
-                prop_assert_eq!(words, whole.words().collect::<Vec<_>>());
+            for tokens in Tokens::all() {
+                if let Ok(split) = TextSplit::cut(tokens, &whole, valid, test) {
+                    let parts = [&split.train, &split.valid, &split.test];
+                    prop_assert_eq!(parts.map(Text::content).concat(), whole.content());
+                    // No word is cut into two.
+                    let words = |text: &Text| text.content().split_whitespace().count();
+                    let is_by_words = tokens.is_default();
+                    prop_assert!(!is_by_words || parts.map(words).iter().sum::<usize>() == words(&whole));
+                }
             }
         }
     }

@@ -1,41 +1,52 @@
-//! The words of a training text, numbered.
+//! The tokens of a training text, numbered.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
 use super::corpus::utf8;
-use super::{EOS, Text, UNK};
+use super::{Text, Tokens, UNK};
 use crate::checksum::Checksum;
 use crate::error::{DataError, Result};
 
-/// A fixed list of words, each with its number.
+/// How the first line of a file begins whose tokens are no words; a word has no space in it.
+const HEADER: &str = "# tokens: ";
+
+/// A fixed list of tokens, each with its number, and the way in which texts are cut into them.
 ///
-/// As a file it is plain text, one word a line, the first line's word having id 0.
+/// As a file it is plain text, one token's name a line, the first line's token having id 0. Where the tokens are no
+/// words, a line before it says what they are: `# tokens: characters`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vocabulary {
+    tokens: Tokens,
     words: Vec<String>,
     ids: HashMap<String, u32>,
 }
 
 impl Vocabulary {
-    /// Numbers the words of a training text by first appearance.
+    /// Numbers the tokens of a training text by first appearance.
     ///
-    /// Words that occur less than `min_count` times become [`UNK`]. With a `min_count` of 2 or more [`UNK`] is
-    /// always a word, so that other texts may hold any word; below that only if the text holds it.
-    pub fn new(train: &Text, min_count: usize) -> Self {
-        let mut counts: HashMap<&str, usize> = HashMap::new();
-        for (_, word) in train.words() {
-            *counts.entry(word).or_default() += 1;
+    /// Tokens that occur less than `min_count` times become [`UNK`]. With a `min_count` of 2 or more [`UNK`] is
+    /// always a token, so that other texts may hold any; below that only if the text holds it. Tokens that are all known
+    /// beforehand, such as bytes, have the numbers of their order, and none becomes [`UNK`].
+    pub fn new(tokens: Tokens, train: &Text, min_count: usize) -> Self {
+        let mut vocabulary = Self::empty(tokens);
+        if let Some(alphabet) = tokens.alphabet() {
+            for name in alphabet {
+                vocabulary.add(&name);
+            }
+            return vocabulary;
         }
-        let mut vocabulary = Self {
-            words: Vec::new(),
-            ids: HashMap::new(),
-        };
-        for (_, word) in train.words() {
-            let is_frequent = word == EOS || counts[word] >= min_count;
-            vocabulary.add(if is_frequent { word } else { UNK });
+        let mut counts: HashMap<_, usize> = HashMap::new();
+        for token in tokens.cut(train.content()) {
+            *counts.entry(token.name).or_default() += 1;
         }
+        let line_end = tokens.line_end();
+        for token in tokens.cut(train.content()) {
+            let is_frequent = token.name == line_end || counts[&token.name] >= min_count;
+            vocabulary.add(if is_frequent { &token.name } else { UNK });
+        }
+        vocabulary.add(line_end);
         if min_count >= 2 {
             vocabulary.add(UNK);
         }
@@ -50,15 +61,20 @@ impl Vocabulary {
 
     /// Takes a vocabulary from the content of a file; `name` is the place that errors name.
     pub fn parse(name: &Path, content: &str) -> Result<Self> {
-        let mut vocabulary = Self {
-            words: Vec::new(),
-            ids: HashMap::new(),
+        let mut lines = (1..).zip(content.split_terminator('\n')).peekable();
+        let header = lines.next_if(|(_, line)| line.starts_with(HEADER));
+        let tokens = match header {
+            Some((_, line)) => named(name, &line[HEADER.len()..])?,
+            None => Tokens::default(),
         };
-        for (line, word) in (1..).zip(content.split_terminator('\n')) {
+        let mut vocabulary = Self::empty(tokens);
+        for (line, word) in lines {
             let problem = if word.is_empty() {
                 Some("is empty".into())
             } else if word.contains(char::is_whitespace) {
                 Some(format!("`{}` holds white space", word.escape_debug()))
+            } else if word != UNK && tokens.spelling(word, None).is_none() {
+                Some(format!("`{word}` is no {}", tokens.unit()))
             } else if !vocabulary.add(word) {
                 Some(format!("`{word}` occurs twice"))
             } else {
@@ -72,16 +88,35 @@ impl Vocabulary {
                 });
             }
         }
-        if !vocabulary.ids.contains_key(EOS) {
-            return Err(DataError::VocabularyWithoutEos { path: name.into() });
+        let line_end = tokens.line_end();
+        if !vocabulary.ids.contains_key(line_end) {
+            return Err(DataError::VocabularyWithoutLineEnd {
+                path: name.into(),
+                line_end,
+            });
         }
         Ok(vocabulary)
     }
 
-    /// The content of the file: one word a line.
+    fn empty(tokens: Tokens) -> Self {
+        Self {
+            tokens,
+            words: Vec::new(),
+            ids: HashMap::new(),
+        }
+    }
+
+    /// The content of the file: one name a line.
     pub fn to_text(&self) -> String {
+        let header =
+            (!self.tokens.is_default()).then(|| format!("{HEADER}{}\n", self.tokens.name()));
         let lines = self.words.iter().flat_map(|word| [word.as_str(), "\n"]);
-        lines.collect()
+        header.as_deref().into_iter().chain(lines).collect()
+    }
+
+    /// The way in which texts are cut.
+    pub fn tokens(&self) -> Tokens {
+        self.tokens
     }
 
     /// The sum of the content of the file.
@@ -89,49 +124,66 @@ impl Vocabulary {
         Checksum::of(self.to_text())
     }
 
-    /// Number of words.
+    /// Number of tokens.
     pub fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Whether there is no word; never so for a vocabulary of a text.
+    /// Whether there is no token; never so for a vocabulary of a text.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The word of an id.
+    /// The name of an id's token.
     pub fn word(&self, id: u32) -> Option<&str> {
         self.words.get(id as usize).map(String::as_str)
     }
 
-    /// The id of a word, if it is in the vocabulary itself.
+    /// The id of a token, if it is in the vocabulary itself.
     pub fn id(&self, word: &str) -> Option<u32> {
         self.ids.get(word).copied()
     }
 
-    /// The id of [`EOS`].
-    pub fn eos(&self) -> u32 {
-        self.ids[EOS]
+    /// The id of the token that ends a line, such as [`EOS`](super::EOS).
+    pub fn line_end(&self) -> u32 {
+        self.ids[self.tokens.line_end()]
     }
 
-    /// The id of [`UNK`], if it is a word.
+    /// The id of [`UNK`], if it is a token.
     pub fn unk(&self) -> Option<u32> {
         self.id(UNK)
     }
 
-    /// The ids of a text's words; [`UNK`] for those that are not in the vocabulary, or an error if it has none.
+    /// The ids of a text's tokens; [`UNK`] for those that are not in the vocabulary, or an error if it has none.
     pub fn encode(&self, text: &Text) -> Result<Vec<u32>> {
-        text.words()
-            .map(|(line, word)| {
-                self.id(word)
+        self.tokens
+            .cut(text.content())
+            .map(|token| {
+                self.id(&token.name)
                     .or_else(|| self.unk())
                     .ok_or_else(|| DataError::UnknownWord {
                         path: text.path().into(),
-                        line,
-                        word: word.into(),
+                        line: text.line(token.at),
+                        word: token.name.into(),
                     })
             })
             .collect()
+    }
+
+    /// How many of a text's tokens are not in the vocabulary.
+    pub fn unknown(&self, text: &Text) -> usize {
+        let tokens = self.tokens.cut(text.content());
+        tokens
+            .filter(|token| self.id(&token.name).is_none())
+            .count()
+    }
+
+    /// What a token adds to a text in which the token `before` stands last.
+    pub fn spelling(&self, id: u32, before: Option<u32>) -> Vec<u8> {
+        let before = before.and_then(|id| self.word(id));
+        let name = self.word(id).unwrap_or_default();
+        let spelling = self.tokens.spelling(name, before);
+        spelling.unwrap_or_else(|| name.as_bytes().to_vec())
     }
 
     /// Adds a word unless it is there already; says whether it was added.
@@ -145,11 +197,28 @@ impl Vocabulary {
     }
 }
 
+/// The way of cutting that a header names.
+fn named(file: &Path, name: &str) -> Result<Tokens> {
+    Tokens::named(name).ok_or_else(|| DataError::VocabularyTokens {
+        path: file.into(),
+        tokens: name.into(),
+        known: Tokens::all()
+            .map(|tokens| tokens.name())
+            .collect::<Vec<_>>()
+            .join(", "),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::text::EOS;
+
+    fn words(text: &Text, min_count: usize) -> Vocabulary {
+        Vocabulary::new(Tokens::default(), text, min_count)
+    }
 
     fn text(content: &str) -> Text {
         Text::from_bytes(Path::new("some.txt"), content.into()).unwrap()
@@ -161,10 +230,10 @@ mod tests {
 
     #[test]
     fn ids_follow_first_appearance() {
-        let vocabulary = Vocabulary::new(&text("b a b\nc a"), 1);
+        let vocabulary = words(&text("b a b\nc a"), 1);
         assert_eq!(vocabulary.to_text(), "b\na\n<eos>\nc\n");
         assert_eq!(vocabulary.len(), 4);
-        assert_eq!(vocabulary.eos(), 2);
+        assert_eq!(vocabulary.line_end(), 2);
         assert_eq!(vocabulary.id("c"), Some(3));
         assert_eq!(vocabulary.word(1), Some("a"));
         assert_eq!(vocabulary.word(4), None);
@@ -175,7 +244,7 @@ mod tests {
 
     #[test]
     fn rare_words_become_unk_where_they_first_appear() {
-        let vocabulary = Vocabulary::new(&text("b a b c a d"), 2);
+        let vocabulary = words(&text("b a b c a d"), 2);
         assert_eq!(vocabulary.to_text(), "b\na\n<unk>\n<eos>\n");
         let ids = vocabulary.encode(&text("a c x b")).unwrap();
         assert_eq!(ids, [1, 2, 2, 0, 3]);
@@ -183,13 +252,13 @@ mod tests {
 
     #[test]
     fn a_cut_off_always_brings_unk() {
-        let vocabulary = Vocabulary::new(&text("a a"), 2);
+        let vocabulary = words(&text("a a"), 2);
         assert_eq!(vocabulary.to_text(), "a\n<eos>\n<unk>\n");
     }
 
     #[test]
     fn an_unknown_word_is_named_with_file_and_line() {
-        let vocabulary = Vocabulary::new(&text("a b"), 1);
+        let vocabulary = words(&text("a b"), 1);
         let error = vocabulary.encode(&text("a\nb\nb x")).unwrap_err();
         assert!(
             error
@@ -203,12 +272,41 @@ mod tests {
     fn a_saved_vocabulary_is_loaded_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vocabulary.txt");
-        let vocabulary = Vocabulary::new(&text("Größe naïve 戦場 b a"), 1);
+        let vocabulary = words(&text("Größe naïve 戦場 b a"), 1);
         fs::write(&path, vocabulary.to_text()).unwrap();
         let loaded = Vocabulary::load(&path).unwrap();
         assert_eq!(loaded, vocabulary);
         assert_eq!(loaded.checksum(), vocabulary.checksum());
         assert_eq!(loaded.checksum(), Checksum::of_file(&path).unwrap());
+    }
+
+    #[test]
+    fn a_file_says_what_its_tokens_are_unless_they_are_words() {
+        let of = |tokens: &str, content: &str, min_count| {
+            Vocabulary::new(Tokens::named(tokens).unwrap(), &text(content), min_count)
+        };
+        let characters = of("characters", "a b\nc", 1);
+        assert_eq!(
+            characters.to_text(),
+            "# tokens: characters\na\n\\s\nb\n\\n\nc\n"
+        );
+        // A line may end with none in the text: it is a token nevertheless, to begin with.
+        assert_eq!(
+            of("characters", "aab", 2).to_text(),
+            "# tokens: characters\na\n<unk>\n\\n\n"
+        );
+        let bytes = of("bytes", "aab", 2);
+        assert_eq!(
+            (bytes.len(), bytes.unk(), bytes.line_end()),
+            (256, None, 10)
+        );
+        assert_eq!(bytes.unknown(&text("戦場")), 0);
+        assert_eq!(characters.unknown(&text("a x\ny")), 2);
+        let error = characters.encode(&text("a\nx")).unwrap_err().to_string();
+        assert!(
+            error.starts_with("some.txt: line 2: `x` does not occur in the training text"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -229,6 +327,19 @@ mod tests {
             ),
             ("a\nb\n", "vocabulary.txt: `<eos>` is missing; "),
             ("", "vocabulary.txt: `<eos>` is missing; "),
+            (
+                "# tokens: characters\nab\n\\n\n",
+                "vocabulary.txt: line 2: `ab` is no character; ",
+            ),
+            (
+                "# tokens: characters\na\n",
+                "vocabulary.txt: `\\n` is missing; ",
+            ),
+            (
+                "# tokens: syllables\na\n",
+                "vocabulary.txt: line 1: its tokens are `syllables`: this program knows words, characters, bytes, \
+                 unicode-words; ",
+            ),
         ] {
             let error = parse(content).unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");
@@ -244,19 +355,32 @@ mod tests {
             let Ok(text) = Text::from_bytes(Path::new("some.txt"), content.into()) else {
                 return Ok(());
             };
-            let vocabulary = Vocabulary::new(&text, min_count);
-            prop_assert_eq!(&parse(&vocabulary.to_text()).unwrap(), &vocabulary);
-            let ids = vocabulary.encode(&text).unwrap();
-            for (id, (_, word)) in ids.into_iter().zip(text.words()) {
-                let decoded = vocabulary.word(id).unwrap();
-                prop_assert!(decoded == word || (min_count >= 2 && decoded == UNK));
+            for tokens in Tokens::all() {
+                let vocabulary = Vocabulary::new(tokens, &text, min_count);
+                prop_assert_eq!(&parse(&vocabulary.to_text()).unwrap(), &vocabulary);
+                let ids = vocabulary.encode(&text).unwrap();
+                for (&id, token) in ids.iter().zip(tokens.cut(text.content())) {
+                    let decoded = vocabulary.word(id).unwrap();
+                    prop_assert!(decoded == token.name || (min_count >= 2 && decoded == UNK));
+                }
+                if min_count < 2 && !tokens.is_default() {
+                    let (mut written, mut before) = (Vec::new(), None);
+                    for id in ids {
+                        written.extend(vocabulary.spelling(id, before));
+                        before = Some(id);
+                    }
+                    prop_assert_eq!(written, text.content().as_bytes());
+                }
             }
         }
 
         #[test]
-        fn an_arbitrary_vocabulary_file_never_panics(content in "([a-c]|\n|\r| |<eos>){0,20}") {
+        fn an_arbitrary_vocabulary_file_never_panics(
+            content in "(# tokens: (words|characters|bytes|unicode-words|\\PC{0,3})\n)?([a-c]|0a|\\\\n|\n|\r| |<eos>){0,20}",
+        ) {
             if let Ok(vocabulary) = parse(&content) {
-                prop_assert_eq!(vocabulary.word(vocabulary.eos()), Some(EOS));
+                let line_end = vocabulary.tokens().line_end();
+                prop_assert_eq!(vocabulary.word(vocabulary.line_end()), Some(line_end));
             }
         }
     }

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
-use adaparam::settings::{Settings, within};
+use adaparam::settings::{Settings, nearest, within};
+use adaparam_data::text::Tokens;
 use adaparam_runs::RunError;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,11 @@ adaparam::settings! {
     pub struct DataSpec {
         /// moby-dick (embedded), ptb, wikitext-2, or files
         pub set: TextSource = TextSource::Ptb;
-        /// training text, for files; words between white space
+        /// how texts are cut: words (between white space), characters, bytes, or unicode-words (words and marks)
+        // Not written where it is the default: runs of before keep the sums of their configurations.
+        #[serde(with = "by_name", skip_serializing_if = "Tokens::is_default")]
+        pub tokens: Tokens = Tokens::default();
+        /// training text, for files
         #[serde(skip_serializing_if = "Option::is_none")]
         pub train: Option<PathBuf> = None;
         /// validation text, for files; without it and data.test one file is cut in three
@@ -25,9 +30,9 @@ adaparam::settings! {
         pub valid_share: f64 = 0.05;
         /// share of a single file that is cut off to test
         pub test_share: f64 = 0.05;
-        /// words that occur less often in the training text become <unk>
+        /// tokens that occur less often in the training text become <unk>; bytes never do
         pub min_count: usize = 1, within(1..=1_000_000);
-        /// train on so many words from the beginning of the training text, with the vocabulary of the whole; 0 for all
+        /// train on so many tokens from the beginning of the training text, with the vocabulary of the whole; 0 for all
         pub train_words: usize = 0;
     }
 }
@@ -78,6 +83,37 @@ impl DataSpec {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// A way of cutting texts as its name.
+mod by_name {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{Tokens, nearest};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    pub(super) fn serialize<S: Serializer>(
+        tokens: &Tokens,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(tokens.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Tokens, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Tokens::named(&name).ok_or_else(|| {
+            let names: Vec<&str> = Tokens::all().map(|tokens| tokens.name()).collect();
+            let hint = nearest(&name, names.iter().copied())
+                .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            D::Error::custom(format!(
+                "texts are not cut into `{name}`; {hint}there are {}",
+                names.join(", ")
+            ))
+        })
     }
 }
 

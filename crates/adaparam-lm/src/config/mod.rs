@@ -15,7 +15,10 @@ pub use model::ModelSpec;
 pub use train::{DropoutSpec, TrainSpec};
 pub(crate) use version_1::Config as Version1;
 
+use std::path::Path;
+
 use adaparam::settings::nearest;
+use adaparam_data::text::Vocabulary;
 use adaparam_runs::{RunError, toml_file};
 use serde::{Deserialize, Serialize};
 
@@ -127,6 +130,22 @@ impl LanguageModelConfig {
             format!("there is no such key{hint}")
         };
         RunError::value(key, value, rule).into()
+    }
+
+    /// Whether a vocabulary that was read from `path` is of the tokens that the configuration names.
+    pub(crate) fn check_tokens(&self, path: &Path, vocabulary: &Vocabulary) -> Result<(), LmError> {
+        let (found, named) = (vocabulary.tokens().name(), self.data.tokens.name());
+        if found == named {
+            return Ok(());
+        }
+        let problem = format!(
+            "is a vocabulary of {found}, but data.tokens = {named}: the two belong to different models; bring the right \
+             file back"
+        );
+        Err(LmError::Weights {
+            path: path.to_path_buf(),
+            problem,
+        })
     }
 
     /// Every key of this configuration, those of its cell, head and optimiser among them.
@@ -287,6 +306,11 @@ mod tests {
             ("train.cut_after", "[160, 100]", "must be ascending"),
             ("data.set", "files", "a training text must be named"),
             ("data.train", "a.txt", "is read only with"),
+            (
+                "data.tokens",
+                "character",
+                "texts are not cut into `character`; did you mean `characters`? there are words, characters, bytes, unicode-words",
+            ),
             ("train.epochs", "2\nseed = 3", "must be a single line"),
         ] {
             let error = error(key, value);
@@ -369,6 +393,19 @@ mod tests {
                 assert!(documented.contains(&path), "{path}");
             }
         }
+    }
+
+    #[test]
+    fn words_are_not_written_so_that_sums_of_configurations_stay() {
+        let words = LanguageModelConfig::default();
+        let json = |config: &LanguageModelConfig| serde_json::to_value(config).unwrap();
+        assert!(json(&words)["data"].get("tokens").is_none());
+        let characters = words.with("data.tokens", "characters").unwrap();
+        assert_eq!(json(&characters)["data"]["tokens"], "characters");
+        assert_eq!(characters.with("data.tokens", "words").unwrap(), words);
+        let text = toml::to_string(&characters).unwrap();
+        let read = LanguageModelConfig::parse("a.toml", &text).unwrap();
+        assert_eq!(read, characters.settled());
     }
 
     fn paths(section: &str, table: &toml::Table, all: &mut Vec<String>) {

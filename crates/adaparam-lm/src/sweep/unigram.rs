@@ -22,13 +22,13 @@ pub(super) fn unigram_perplexity(corpus: &Corpus) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use adaparam_data::text::{Vocabulary, moby_dick};
+    use adaparam_data::text::{Tokens, Vocabulary, moby_dick};
 
     use super::*;
 
     #[test]
     fn without_training_text_every_word_is_as_likely_as_any_other() {
-        let vocabulary = Vocabulary::new(&moby_dick().train, 1);
+        let vocabulary = Vocabulary::new(Tokens::default(), &moby_dick().train, 1);
         let words = vocabulary.len();
         let corpus = Corpus {
             vocabulary,
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn frequent_words_are_likely() {
         let corpus = Corpus {
-            vocabulary: Vocabulary::new(&moby_dick().train, 1),
+            vocabulary: Vocabulary::new(Tokens::default(), &moby_dick().train, 1),
             train: vec![3; 10_000_000],
             valid: vec![3; 10],
             test: vec![0],

@@ -327,6 +327,7 @@ mod tests {
                     valid_words: 1,
                     test_perplexity: score - 1.0,
                     test_words: 1,
+                    bits: None,
                 },
             },
             _ => Ending::Diverged {

@@ -132,7 +132,7 @@ fn with_changes(
 }
 
 fn vocabulary_size(config: &LanguageModelConfig, data_folder: &Path) -> Result<usize, LmError> {
-    match config.data.set.vocabulary_size() {
+    match config.data.vocabulary_size() {
         Some(size) if config.data.min_count == 1 => Ok(size),
         _ => Ok(config.data.corpus(data_folder)?.vocabulary.len()),
     }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     fn parameters(run: &RunSpec) -> f64 {
-        let vocabulary = run.config.data.set.vocabulary_size().unwrap();
+        let vocabulary = run.config.data.vocabulary_size().unwrap();
         run.config.model.parameter_count(vocabulary) as f64
     }
 

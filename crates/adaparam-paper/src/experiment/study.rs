@@ -92,7 +92,7 @@ impl Study {
 }
 
 fn parameters(config: &LanguageModelConfig) -> Option<usize> {
-    let vocabulary = config.data.set.vocabulary_size()?;
+    let vocabulary = config.data.vocabulary_size()?;
     Some(config.model.parameter_count(vocabulary))
 }
 

@@ -34,7 +34,7 @@ impl LanguageModelBench<'_> {
         let Preset { name, config, .. } = self.chosen()?;
         let config = with_changes(config, self.changes)?;
         config.check()?;
-        let vocabulary = config.data.set.vocabulary_size();
+        let vocabulary = config.data.vocabulary_size();
         let vocabulary = vocabulary.context("the preset has no vocabulary of its own")?;
         let repetitions = self
             .repetitions

@@ -1,0 +1,316 @@
+//! Texts of one's own: languages without spaces, elisions, one long line.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::tiny_run::{TinyRun, stderr};
+
+const TANG: &str = include_str!("own_text/tang.txt");
+const LA_FONTAINE: &str = include_str!("own_text/la_fontaine.txt");
+
+/// What is said while a tiny model is trained on a file, into a folder of the name of the tokens.
+fn train(tiny: &TinyRun, file: &str, tokens: &str, more: &[&str]) -> String {
+    let tokens_set = format!("data.tokens={tokens}");
+    let file_set = format!("data.train={file}");
+    let mut arguments = vec![
+        "train",
+        "tiny.toml",
+        "--out",
+        tokens,
+        "--set",
+        &file_set,
+        "--set",
+        &tokens_set,
+    ];
+    for change in [
+        "train.epochs=1",
+        "train.valid_batch=2",
+        "data.valid_share=0.1",
+        "data.test_share=0.1",
+    ] {
+        arguments.extend(["--set", change]);
+    }
+    arguments.extend(more);
+    let output = tiny.run(&arguments);
+    let told = stderr(&output);
+    assert!(output.status.success(), "{tokens}: {told}");
+    told + &String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn chinese_is_trained_by_characters_and_doubted_as_words() {
+    let tiny = TinyRun::new();
+    tiny.write("tang.txt", TANG);
+    let told = train(&tiny, "tang.txt", "words", &["--set", "train.batch=2"]);
+    assert!(
+        told.contains("warning: ")
+            && told.contains("of a script without spaces between words")
+            && told.contains("train with --set data.tokens=characters"),
+        "{told}"
+    );
+    let told = train(&tiny, "tang.txt", "characters", &[]);
+    assert!(!told.contains("warning"), "{told}");
+    assert!(told.contains("characters to train on"), "{told}");
+    assert!(told.contains("bits per character"), "{told}");
+
+    let written = tiny.done(&[
+        "generate",
+        "characters",
+        "--prompt",
+        "明月",
+        "--max-tokens",
+        "30",
+    ]);
+    assert!(written.starts_with("明月"), "{written}");
+    let is_of_the_text = |c: char| TANG.contains(c);
+    assert!(written.chars().all(is_of_the_text), "{written}");
+    assert_eq!(written.chars().count(), 2 + 30 + 1, "{written}");
+    let output = tiny.run(&[
+        "generate",
+        "characters",
+        "--prompt",
+        "明x",
+        "--max-words",
+        "3",
+    ]);
+    let told = stderr(&output);
+    assert!(
+        told.contains("--prompt: `x` is not in the vocabulary: read as <unk>"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_loss_is_told_in_bits_per_character_and_per_byte_and_not_for_words() {
+    let tiny = TinyRun::new();
+    tiny.write("tang.txt", TANG);
+    tiny.write("fables.txt", LA_FONTAINE);
+    for (file, tokens, unit) in [
+        ("tang.txt", "characters", Some("character")),
+        ("tang.txt", "bytes", Some("byte")),
+        ("fables.txt", "unicode-words", None),
+        ("fables.txt", "words", None),
+    ] {
+        let told = train(&tiny, file, tokens, &[]);
+        let result = json(&fs::read_to_string(tiny.path(tokens).join("result.json")).unwrap());
+        let log = tiny.log(tokens);
+        let evaluated = tiny.done(&["eval", tokens, "--part", "test"]);
+        let line = json(&tiny.done(&["eval", tokens, "--part", "test", "--json"]));
+        let Some(unit) = unit else {
+            for text in [
+                &told,
+                &log,
+                &evaluated,
+                &result.to_string(),
+                &line.to_string(),
+            ] {
+                assert!(!text.contains("bits"), "{tokens}: {text}");
+            }
+            continue;
+        };
+        let key = format!("bits_per_{unit}");
+        let bits = line[&key].as_f64().unwrap();
+        let loss = line["loss"].as_f64().unwrap();
+        assert!((bits * 2_f64.ln() - loss).abs() < 1e-9, "{line}");
+        assert_eq!(result["bits"]["per"], unit);
+        let trained = result["bits"]["test"].as_f64().unwrap();
+        assert!((trained - bits).abs() < 1e-6, "{trained} {bits}");
+        assert!(
+            evaluated.contains(&format!("{bits:.3} bits per {unit}")),
+            "{evaluated}"
+        );
+        assert!(told.contains(&format!("bits per {unit}")), "{told}");
+        let lines: Vec<Value> = log.lines().map(json).collect();
+        let logged = |text: &str| {
+            let key = format!("{text}_{key}");
+            lines.iter().find_map(|line| line[&key].as_f64()).unwrap()
+        };
+        assert!((logged("test") - bits).abs() < 1e-6, "{log}");
+        let valid = result["bits"]["valid"].as_f64().unwrap();
+        assert!((logged("valid") - valid).abs() < 1e-6, "{log}");
+    }
+}
+
+#[test]
+fn french_is_cut_at_elisions_and_marks_and_written_without_gaps() {
+    let tiny = TinyRun::new();
+    tiny.write("fables.txt", LA_FONTAINE);
+    train(&tiny, "fables.txt", "unicode-words", &[]);
+    let shown = tiny.done(&["show", "unicode-words"]);
+    assert!(shown.contains("tokens = \"unicode-words\""), "{shown}");
+    let newest = tiny.checkpoints("unicode-words").pop().unwrap();
+    let vocabulary = fs::read_to_string(newest.join("vocabulary.txt")).unwrap();
+    assert!(
+        vocabulary.starts_with("# tokens: unicode-words\n"),
+        "{vocabulary}"
+    );
+    assert!(
+        vocabulary.lines().any(|name| name == "\\sl'"),
+        "{vocabulary}"
+    );
+    let prompt = "Jusqu'à la Fourmi, dit-elle";
+    let line = tiny.done(&[
+        "generate",
+        "unicode-words",
+        "--prompt",
+        prompt,
+        "--max-words",
+        "5",
+        "--json",
+        "--unk",
+    ]);
+    let tokens = &json(&line)["tokens"];
+    assert_eq!(tokens.as_array().unwrap().len(), 8 + 5, "{tokens}");
+    assert_eq!(tokens[2], "\\sla");
+}
+
+#[test]
+fn a_model_of_bytes_keeps_what_is_no_text() {
+    let tiny = TinyRun::new();
+    tiny.write("tang.txt", TANG);
+    train(&tiny, "tang.txt", "bytes", &[]);
+    // Hardly trained, it draws bytes that belong to no character.
+    let arguments = [
+        "generate",
+        "bytes",
+        "--prompt",
+        "床",
+        "--max-words",
+        "60",
+        "--temperature",
+        "3",
+    ];
+    let written = tiny.run(&arguments).stdout;
+    let mut as_json = arguments.to_vec();
+    as_json.push("--json");
+    let line = json(&tiny.done(&as_json));
+    let bytes: Vec<u8> = line["bytes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|byte| u8::try_from(byte.as_u64().unwrap()).unwrap())
+        .collect();
+    assert_eq!(bytes.len(), 63);
+    assert_eq!([&bytes[..], b"\n"].concat(), written);
+    assert!(
+        line["text"].as_str().unwrap().contains('\u{fffd}'),
+        "{line}"
+    );
+    assert_eq!(line["tokens"][0], "e5");
+}
+
+#[test]
+fn samples_are_reproducible_and_the_first_is_that_of_the_seed() {
+    let tiny = TinyRun::new();
+    tiny.done(&[
+        "train",
+        "tiny.toml",
+        "--out",
+        "run",
+        "--set",
+        "train.epochs=1",
+    ]);
+    let generate = |more: &[&str]| {
+        let mut arguments = vec!["generate", "run", "--max-words", "30"];
+        arguments.extend(more);
+        tiny.done(&arguments)
+    };
+    let three = generate(&["--samples", "3", "--json"]);
+    assert_eq!(three, generate(&["--samples", "3", "--json"]));
+    let lines: Vec<Value> = three.lines().map(json).collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[2]["sample"], 3);
+    assert_ne!(lines[0]["text"], lines[1]["text"]);
+    assert_ne!(lines[1]["text"], lines[2]["text"]);
+    let alone = generate(&[]);
+    let first = lines[0]["text"].as_str().unwrap();
+    assert_eq!(alone, format!("{first}\n"));
+    let text = generate(&["--samples", "2"]);
+    assert!(
+        text.starts_with("== sample 1 of 2 ==\n") && text.contains("\n== sample 2 of 2 ==\n"),
+        "{text}"
+    );
+    assert_eq!(
+        generate(&["--top-p", "0.000001"]),
+        generate(&["--temperature", "0"])
+    );
+    for share in ["0", "1.5", "nan"] {
+        let error = tiny.refused(&["generate", "run", "--top-p", share]);
+        assert!(error.contains("must be above 0 and at most 1"), "{error}");
+    }
+}
+
+#[test]
+fn one_long_line_is_long_enough() {
+    let tiny = TinyRun::new();
+    let line = fs::read_to_string(tiny.path("text.txt"))
+        .unwrap()
+        .replace('\n', " ");
+    tiny.write("line.txt", &line);
+    let words = line.split_whitespace().count();
+    let told = train(
+        &tiny,
+        "line.txt",
+        "words",
+        &["--set", "train.valid_batch=10"],
+    );
+    let to_train = words * 8 / 10;
+    // The end of the part is the end of a line.
+    assert!(
+        told.contains(&format!(" {} words to train on", to_train + 1)),
+        "{told}"
+    );
+}
+
+#[test]
+fn tokens_that_are_none_are_refused_and_those_that_are_are_shown() {
+    let tiny = TinyRun::new();
+    let error = tiny.refused(&["train", "tiny.toml", "--set", "data.tokens=character"]);
+    assert!(
+        error.contains("data.tokens = character") && error.contains("did you mean `characters`?"),
+        "{error}"
+    );
+    let keys = tiny.done(&["show", "--keys"]);
+    let of_tokens = keys.split_once("data.tokens").unwrap().1;
+    assert!(
+        of_tokens
+            .lines()
+            .nth(1)
+            .unwrap()
+            .ends_with("default: \"words\""),
+        "{keys}"
+    );
+    let presets = tiny.done(&["show"]);
+    assert!(
+        presets.contains("quick-char ") && presets.contains("quick-char-lstm"),
+        "{presets}"
+    );
+}
+
+#[test]
+fn an_exported_model_of_characters_is_the_model_and_resumes_as_one() {
+    let tiny = TinyRun::new();
+    tiny.write("tang.txt", TANG);
+    train(&tiny, "tang.txt", "characters", &[]);
+    tiny.done(&["export", "characters", "model.safetensors"]);
+    for command in ["eval", "generate"] {
+        assert_eq!(
+            tiny.done(&[command, "model.safetensors"]),
+            tiny.done(&[command, "characters"])
+        );
+    }
+    tiny.done(&["resume", "characters"]);
+    // Files of one's own are cut as the model's text was.
+    tiny.write("other.txt", "明月明月\n山x\n");
+    let output = tiny.run(&["eval", "characters", "--data", "other.txt"]);
+    let told = stderr(&output);
+    assert!(
+        output.status.success() && told.contains("1 of 8 characters are not in the vocabulary"),
+        "{told}"
+    );
+}

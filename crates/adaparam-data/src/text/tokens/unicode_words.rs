@@ -1,0 +1,122 @@
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::escape::{escape, unescape};
+use super::{Token, Tokeniser};
+use crate::text::UNK;
+
+/// Words and marks by Unicode's word boundaries (UAX #29), and after the apostrophe of an elision: `l'` `homme` `,`.
+///
+/// A single space belongs to what follows it, and any other white space is a token of its own, so that nothing is lost.
+pub(super) struct UnicodeWords;
+
+impl Tokeniser for UnicodeWords {
+    fn name(&self) -> &'static str {
+        "unicode-words"
+    }
+
+    fn about(&self) -> &'static str {
+        "words and marks by Unicode's word boundaries, a space being part of what follows"
+    }
+
+    fn unit(&self) -> &'static str {
+        "piece"
+    }
+
+    fn cut<'t>(&self, text: &'t str) -> Box<dyn Iterator<Item = Token<'t>> + 't> {
+        let pieces = text
+            .split_word_bound_indices()
+            .flat_map(|(at, piece)| elisions(at, piece));
+        let mut pieces = pieces.peekable();
+        Box::new(std::iter::from_fn(move || {
+            let (at, piece) = pieces.next()?;
+            let is_word = |(_, next): &(usize, &str)| !next.starts_with(char::is_whitespace);
+            let end = match pieces.next_if(|next| piece == " " && is_word(next)) {
+                Some((next, word)) => next + word.len(),
+                None => at + piece.len(),
+            };
+            Some(Token {
+                at,
+                name: escape(&text[at..end]),
+            })
+        }))
+    }
+
+    fn spelling(&self, name: &str, _before: Option<&str>) -> Option<Vec<u8>> {
+        if name == UNK {
+            return Some(name.into());
+        }
+        unescape(name).map(String::into_bytes)
+    }
+
+    fn line_end(&self) -> &'static str {
+        "\\n"
+    }
+}
+
+/// A piece cut after each apostrophe that stands between a letter and a vowel or h, as UAX #29 proposes for French and
+/// Italian. English contractions (`don't`, `we'll`) have a consonant there and stay whole.
+fn elisions(at: usize, piece: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut cuts = vec![0];
+    let mut letters = piece.char_indices().peekable();
+    let mut before = None;
+    while let Some((_, letter)) = letters.next() {
+        if is_apostrophe(letter)
+            && before.is_some_and(char::is_alphabetic)
+            && let Some(&(next, after)) = letters.peek()
+            && begins_elided_word(after)
+        {
+            cuts.push(next);
+        }
+        before = Some(letter);
+    }
+    let ends: Vec<usize> = cuts[1..].iter().copied().chain([piece.len()]).collect();
+    let pieces = cuts.into_iter().zip(ends);
+    pieces.map(move |(start, end)| (at + start, &piece[start..end]))
+}
+
+fn is_apostrophe(c: char) -> bool {
+    matches!(c, '\'' | '\u{2019}')
+}
+
+fn begins_elided_word(c: char) -> bool {
+    let lower = c.to_lowercase().next().unwrap_or(c);
+    "aeiouyhàáâäæèéêëìíîïòóôöœùúûüÿ".contains(lower)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        let tokens = UnicodeWords.cut(text);
+        tokens.map(|token| token.name.into_owned()).collect()
+    }
+
+    #[test]
+    fn french_is_cut_as_people_expect() {
+        assert_eq!(
+            names("l'homme, dit-il."),
+            ["l'", "homme", ",", "\\sdit", "-", "il", "."]
+        );
+        assert_eq!(names("Qu’à d'ÉTÉ\n"), ["Qu’", "à", "\\sd'", "ÉTÉ", "\\n"]);
+    }
+
+    #[test]
+    fn english_contractions_stay_whole_and_marks_stand_alone() {
+        assert_eq!(
+            names("\"Don't,\" we'll say; 3.14"),
+            [
+                "\"", "Don't", ",", "\"", "\\swe'll", "\\ssay", ";", "\\s3.14"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_word_of_chinese_is_a_character_and_white_space_is_kept() {
+        assert_eq!(names("床前，月"), ["床", "前", "，", "月"]);
+        assert_eq!(
+            names("a  b\t c \n\r\n"),
+            ["a", "\\s\\s", "b", "\\t", "\\sc", "\\s", "\\n", "\\r\\n"]
+        );
+    }
+}
