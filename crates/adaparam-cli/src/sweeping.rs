@@ -104,7 +104,8 @@ impl Sweeping {
         runs: &[&RunSpec],
         corpora: &Corpora,
     ) -> anyhow::Result<Advance> {
-        let scale = Scale::of(sweep)?;
+        // Of a sweep of one's own nothing is known: its runs have the cores in turn, as large ones do.
+        let scale = Scale::of(sweep).unwrap_or(Scale::Full);
         let jobs = self.jobs(scale).min(runs.len().max(1));
         let place = self.place(scale)?;
         let resources = Resources {

@@ -74,3 +74,36 @@ fn a_download_from_nowhere_fails_and_leaves_no_file_under_its_name() {
     );
     assert!(!folder.path().join("adaparam/ptb/train.txt").exists());
 }
+
+#[test]
+fn without_a_connection_the_reason_is_told_once_with_the_places_to_fill_by_hand() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [
+        "data",
+        "fetch",
+        "ptb",
+        "mnist",
+        "--mirror",
+        "http://127.0.0.1:9",
+    ];
+    let output = run(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(2));
+    let error = text(&output.stderr);
+    assert_eq!(
+        error.matches("no source gave the files").count(),
+        1,
+        "{error}"
+    );
+    assert_eq!(error.matches("127.0.0.1:9: ").count(), 1, "{error}");
+    for part in [
+        "put the files by hand where they belong",
+        "adaparam/ptb\n",
+        "adaparam/mnist\n",
+        "train.txt",
+        "train-images-idx3-ubyte.gz",
+        "https://",
+        "`adaparam data verify`",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}

@@ -19,7 +19,7 @@ pub enum DataError {
 
     /// A file of a data set is not there under any of its names.
     #[error(
-        "{}: no file named {}; fetch the data set (`adaparam data fetch`), or name the folder that holds it",
+        "{}: no file named {}; fetch the data set (`adaparam data fetch`), or name the folder that holds it with --data",
         folder.display(), quoted(names)
     )]
     Missing {

@@ -1,4 +1,4 @@
-//! What a finished experiment with feed-forward networks leaves, so that it can be told of again without training.
+//! What a finished experiment with feed-forward networks leaves, so that its report can be made again without training.
 
 use std::path::Path;
 

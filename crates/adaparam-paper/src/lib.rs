@@ -11,7 +11,7 @@
 //! | [`experiment`] | language models, paper sections 4.3 to 4.6 |
 //! | [`claim`] | the paper's sentences that can be measured, and who judges them |
 //! | [`result`] | rows, claims and spreads: what an experiment found |
-//! | [`kept`] | a finished experiment on disk, to be told of again |
+//! | [`kept`] | a finished experiment on disk, to make its report again from |
 //! | [`page`] | what each experiment puts into a report |
 
 pub mod claim;

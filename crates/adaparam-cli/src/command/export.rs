@@ -17,7 +17,7 @@ use crate::training::report_damaged;
 Examples:
   adaparam export runs/quick-seed-1 model.safetensors
 
-Weights are [out, in], gates in the order i, f, z, o. The softmax shares encoder.weight. Configuration and vocabulary
+Weights are [out, in], gates in the order i, f, z, o. The softmax shares encoder.weight. Configuration and vocabulary \
 are in the file's metadata, so that `eval` and `generate` take it as it is.")]
 pub(crate) struct Export {
     /// A run's folder (its best checkpoint), a checkpoint's folder or an exported file

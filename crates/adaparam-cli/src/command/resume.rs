@@ -102,8 +102,12 @@ impl Resume {
         config: LanguageModelConfig,
     ) -> anyhow::Result<()> {
         let changes = change_run(folder.path(), snapshot, config)?;
+        let there = std::fs::read_to_string(folder.path().join(CONFIG)).ok();
+        let there = there.and_then(|text| LanguageModelConfig::parse(CONFIG, &text).ok());
         // Also where a process was killed before it could write the file.
-        folder.write(CONFIG, toml::to_string_pretty(&snapshot.config)?)?;
+        if there.as_ref() != Some(&snapshot.config) {
+            folder.write(CONFIG, toml::to_string_pretty(&snapshot.config)?)?;
+        }
         if changes.is_empty() {
             return Ok(());
         }

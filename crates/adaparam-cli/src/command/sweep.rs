@@ -4,10 +4,14 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use adaparam_lm::sweep::{Collected, RunSpec, RunState, Sweep, tally};
+use adaparam_lm::nearest;
+use adaparam_lm::sweep::{
+    Collected, Corpora, Manifest, RunSpec, RunState, Sweep, plan_of_file, tally,
+};
 use adaparam_paper::experiment::{Experiment, PlanChoices};
 use adaparam_report::{Cell, Column, Row, Table, number};
-use clap::{ArgGroup, Args, Subcommand};
+use anyhow::bail;
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 use super::Verdict;
 use crate::compute_choice::ComputeChoice;
@@ -16,20 +20,22 @@ use crate::experiment_choice::{ExperimentChoice, ScaleChoice, budget};
 use crate::interrupt;
 use crate::model_choice::{absolute_paths, assignment};
 use crate::say::say;
-use crate::sweeping::{Sweeping, deadline};
+use crate::sweeping::{Sweeping, check_runs, deadline};
+use crate::training::shell_word;
 
 /// Plan, run and collect many language models
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   adaparam sweep plan ablation --scale small --out runs/ablation
+  adaparam sweep plan my-sweep.toml --out runs/mine     configurations, texts and grids of your own
   adaparam sweep run runs/ablation --all --jobs 2 --budget 2h
   adaparam sweep run runs/ablation --index 3     one run, such as a scheduler would start
   adaparam sweep status runs/ablation --watch
   adaparam sweep collect runs/ablation           one SQLite file
   adaparam reproduce ablation --scale small --out runs/ablation   the same plan, then a report
 
-A run goes on from its newest checkpoint and is left alone once it has ended, so every command may be given again.
+A run goes on from its newest checkpoint and is left alone once it has ended, so every command may be given again. \
 Any number of processes may share a sweep's folder: each run is locked by the process that is at it.")]
 pub(crate) struct Sweeps {
     #[command(subcommand)]
@@ -52,19 +58,34 @@ enum Action {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+A file of your own says what all runs have and in what they differ:
+
+  base = \"quick\"                      a preset's name, or a configuration file beside this one
+  text = \"my.txt\"                     a text of your own; the base's text where it is left out
+  seeds = [1, 2]                      every combination is run with each
+
+  [set]                               keys of every run
+  train.epochs = 4
+
+  [grid]                              every combination of these is a run
+  model.hidden = [100, 200]
+  train.learning_rate = { slow = 0.001, fast = 0.003 }    values with names of their own
+
+base and text may stand in [grid] too, with a list of them.")]
 struct Plan {
-    /// Which experiment
-    #[arg(value_enum)]
-    experiment: ExperimentChoice,
-    /// How large
+    /// An experiment of the paper (ptb, wikitext2, ablation, robustness) or a TOML file of your own
+    #[arg(value_name = "EXPERIMENT|FILE")]
+    what: String,
+    /// How large the experiment is, which must be said; not for a file
     #[arg(long, value_enum)]
-    scale: ScaleChoice,
+    scale: Option<ScaleChoice>,
     /// Folder for the sweep
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Runs of each model, with the seeds 1, 2, …
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    seeds: u64,
+    /// Runs of each model of an experiment, with the seeds 1, 2, … [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: Option<u64>,
     /// Draws of the dropout rates, for robustness [default: 100, 50, 20 or 4, by scale]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     draws: Option<u64>,
@@ -131,19 +152,68 @@ impl Sweeps {
 
 impl Plan {
     fn run(self) -> anyhow::Result<Verdict> {
-        let choices = PlanChoices {
-            scale: self.scale.into(),
-            seeds: self.seeds,
-            draws: self.draws,
-            changes: absolute_paths(self.changes)?,
+        let folder = data_folder(self.data.as_deref())?;
+        let changes = absolute_paths(self.changes.clone())?;
+        let manifest = match ExperimentChoice::from_str(&self.what, false) {
+            Ok(experiment) => {
+                let Some(scale) = self.scale else {
+                    bail!(
+                        "sweep plan {}: say how large with --scale: full, medium, small or quick",
+                        self.what
+                    );
+                };
+                let choices = PlanChoices {
+                    scale: scale.into(),
+                    seeds: self.seeds.unwrap_or(1),
+                    draws: self.draws,
+                    changes,
+                };
+                Experiment::from(experiment).plan(&choices, &folder)?
+            }
+            Err(_) => self.of_file(&changes, &folder)?,
         };
-        let experiment = Experiment::from(self.experiment);
-        let manifest = experiment.plan(&choices, &data_folder(self.data.as_deref())?)?;
         let sweep = Sweep::plan(self.out, manifest)?;
         let folder = sweep.path().display();
         say!("{} runs in {folder}", sweep.manifest().runs.len());
-        say!("start them with: adaparam sweep run {folder} --all");
+        say!(
+            "start them with: adaparam sweep run {} --all",
+            shell_word(sweep.path())
+        );
         Ok(Verdict::Done)
+    }
+}
+
+impl Plan {
+    /// The runs of a file of one's own, after everything that would end them at once was looked for.
+    fn of_file(&self, changes: &[(String, String)], data: &Path) -> anyhow::Result<Manifest> {
+        let path = Path::new(&self.what);
+        if !path.exists() {
+            let choices = ExperimentChoice::value_variants().iter();
+            let names: Vec<String> = choices
+                .filter_map(|choice| Some(choice.to_possible_value()?.get_name().to_owned()))
+                .collect();
+            let hint = nearest(&self.what, names.iter().map(String::as_str))
+                .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            bail!(
+                "{}: neither a file nor an experiment of the paper; experiments are {}{hint}",
+                self.what,
+                names.join(", ")
+            );
+        }
+        let flags = [
+            ("--scale", self.scale.is_some()),
+            ("--seeds", self.seeds.is_some()),
+            ("--draws", self.draws.is_some()),
+        ];
+        if let Some((flag, _)) = flags.into_iter().find(|(_, is_given)| *is_given) {
+            bail!(
+                "{flag}: belongs to the paper's experiments; {} says it by itself",
+                self.what
+            );
+        }
+        let manifest = plan_of_file(path, changes)?;
+        check_runs(&manifest.runs, &Corpora::of_manifest(&manifest, data)?)?;
+        Ok(manifest)
     }
 }
 

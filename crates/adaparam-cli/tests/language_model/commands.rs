@@ -243,10 +243,10 @@ fn a_text_that_is_not_the_models_is_refused() {
     ]);
     let error = tiny.refused(&["train", "tiny.toml", "--out", "run"]);
     assert!(error.contains("holds a finished run"), "{error}");
-    let error = tiny.refused(&["eval", "run", "--data", "moby-dick"]);
+    let error = tiny.refused(&["eval", "run", "--text", "moby-dick"]);
     assert!(error.contains("is not the model's"), "{error}");
     tiny.write("other.txt", "the whale sees the submarine\n");
-    let output = tiny.run(&["eval", "run", "--data", "other.txt"]);
+    let output = tiny.run(&["eval", "run", "--text", "other.txt"]);
     let report = stderr(&output);
     assert!(
         output.status.success() && report.contains("1 of 6 words are not in the vocabulary"),

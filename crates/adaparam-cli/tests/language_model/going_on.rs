@@ -93,7 +93,7 @@ fn a_run_that_is_not_finished_can_be_changed_and_cut_short() {
         "--set",
         "train.epochs=50",
     ];
-    let code = interrupt(&tiny, &arguments, "run", 20, "-HUP");
+    let code = interrupt(&tiny, &arguments, "run", 20, "-TERM");
     assert_eq!(code, Some(130));
     let error = tiny.refused(&["resume", "run", "--set", "train.epochs=0"]);
     assert!(
@@ -274,7 +274,7 @@ fn weights_of_another_vocabulary_or_model_are_refused() {
         "new",
     ]);
     assert!(
-        error.contains("its vocabulary of 14 words is not that of the text"),
+        error.contains("its vocabulary of 15 words is not that of the text"),
         "{error}"
     );
     for change in ["model.hidden=12", "model.cell.kind=lstm"] {

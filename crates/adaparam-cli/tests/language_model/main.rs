@@ -4,12 +4,15 @@
 #![allow(clippy::print_stderr)]
 
 mod bench;
+mod command_line;
 mod commands;
 mod going_on;
 mod gru;
+mod own_sweep;
 mod own_text;
 mod pytorch;
 mod resume;
+mod runs;
 mod sweep;
 mod tiny_run;
 mod version_1;

@@ -31,7 +31,7 @@ fn pytorch_computes_the_same_losses_from_an_exported_file() {
         ]);
         let file = format!("{kind}.safetensors");
         tiny.done(&["export", kind, &file]);
-        let ours = tiny.done(&["eval", &file, "--data", "other.txt", "--tokens"]);
+        let ours = tiny.done(&["eval", &file, "--text", "other.txt", "--tokens"]);
         let theirs = Command::new("python3")
             .arg(tests.join("with_pytorch.py"))
             .arg(tests.join("../../../adaparam/tests/vectors"))

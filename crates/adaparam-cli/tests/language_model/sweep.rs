@@ -87,11 +87,11 @@ fn a_sweep_that_is_killed_and_run_again_ends_with_the_table_of_an_undisturbed_on
         logs.filter_map(|log| Some(fs::metadata(log).ok()?.len()))
             .sum()
     };
-    // Each sitting is killed somewhere between the share of the whole that the last one reached and its own.
+    // Each attempt is killed somewhere between the share of the whole that the last one reached and its own.
     let whole = logged("whole");
     let mut kills = 0;
-    for (sitting, stride) in (0..).zip([3, 7, 31, 101, 211]) {
-        let share = u64::from(20 * sitting + nanos / stride % 19);
+    for (attempt, stride) in (0..).zip([3, 7, 31, 101, 211]) {
+        let share = u64::from(20 * attempt + nanos / stride % 19);
         let mut child = tiny
             .command(&["sweep", "run", "killed", "--all", "--jobs", "2"])
             .stdout(Stdio::null())
@@ -105,7 +105,7 @@ fn a_sweep_that_is_killed_and_run_again_ends_with_the_table_of_an_undisturbed_on
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    assert!(kills > 0, "every sitting ended before it could be killed");
+    assert!(kills > 0, "every attempt ended before it could be killed");
     tiny.done(&["sweep", "run", "killed", "--all", "--jobs", "2"]);
     assert_eq!(tables(&tiny, "killed"), tables(&tiny, "whole"));
     for run in ["lstm-seed-1", "static-seed-1", "recurrent-seed-1"] {

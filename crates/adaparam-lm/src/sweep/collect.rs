@@ -54,7 +54,7 @@ pub struct CollectedRun {
     pub spec: RunSpec,
     /// How far it is.
     pub progress: Progress,
-    /// How it came about: of its last sitting, if it has begun.
+    /// How it came about: of the process that last went on with it, if it has begun.
     pub record: Option<RunRecord>,
 }
 

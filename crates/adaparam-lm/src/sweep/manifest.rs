@@ -159,7 +159,7 @@ impl Manifest {
         text
     }
 
-    fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), String> {
         if self.runs.is_empty() {
             return Err("runs = []: there must be at least one".to_owned());
         }

@@ -23,7 +23,7 @@ pub struct RunOutcome {
     /// The validation text's perplexity by the frequencies of the training text's words: what a model knows that has
     /// learned nothing of their order.
     pub unigram_perplexity: f64,
-    /// How long the run took, in all sittings together.
+    /// How long the run took, over all interruptions.
     pub seconds: f64,
 }
 
@@ -66,7 +66,7 @@ impl RunOutcome {
     }
 }
 
-/// The seconds that earlier sittings at a run have taken.
+/// The seconds that a run has taken before it was interrupted.
 pub(super) fn seconds_so_far(run: &Path) -> f64 {
     let text = fs::read_to_string(run.join(TIME)).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or(0.0)

@@ -102,7 +102,7 @@ pub(super) fn run_one(
     let seconds = || before + started.elapsed().as_secs_f64();
     let mut watch_and_keep_time = Watch(|event: &TrainEvent| {
         if matches!(event, TrainEvent::Saved { .. }) {
-            // A sitting whose time is lost is no reason to stop it.
+            // Time that is not written down is no reason to stop a run.
             let _ = keep_seconds(&run, seconds());
         }
         watch(event);

@@ -116,7 +116,7 @@ fn forecast(
                 duration(seconds / jobs.min(left.len()) as f64)
             ),
             format!(
-                "Memory of a run is reckoned, not measured: weights, gradients and moments, and what a window keeps; \
+                "Memory of a run is computed from its sizes, not measured: weights, gradients and moments, and what a window keeps; \
                  about {} for {jobs} at a time, beside the text.",
                 megabytes(memory * jobs)
             ),

@@ -1,0 +1,240 @@
+//! What the command says, and that it says the same everywhere.
+
+use std::fs;
+
+use crate::tiny_run::{TinyRun, stderr};
+
+fn trained() -> TinyRun {
+    let tiny = TinyRun::new();
+    tiny.done(&[
+        "train",
+        "tiny.toml",
+        "--out",
+        "run",
+        "--set",
+        "train.epochs=1",
+    ]);
+    tiny
+}
+
+#[test]
+fn the_version_and_the_help_name_the_command() {
+    let tiny = TinyRun::new();
+    let version = tiny.done(&["--version"]);
+    assert_eq!(version, format!("adaparam {}\n", env!("CARGO_PKG_VERSION")));
+    for arguments in [
+        &["--help"][..],
+        &["train", "--help"],
+        &["resume", "--help"],
+        &["sweep", "plan", "--help"],
+    ] {
+        for columns in ["60", "100"] {
+            let output = tiny
+                .command(arguments)
+                .env("COLUMNS", columns)
+                .output()
+                .unwrap();
+            let help = String::from_utf8(output.stdout).unwrap();
+            assert!(help.contains("adaparam"), "{help}");
+            let width: usize = columns.parse().unwrap();
+            // Examples are commands to copy, which are not broken.
+            let is_prose = |line: &&str| {
+                let starts = ["adaparam", "Usage:"].map(|word| line.trim_start().starts_with(word));
+                starts == [false, false] && !line.contains(" = ")
+            };
+            for line in help.lines().filter(is_prose) {
+                assert!(line.chars().count() <= width, "{columns}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn quiet_leaves_results_and_warnings() {
+    let tiny = TinyRun::new();
+    let output = tiny.run(&["--quiet", "train", "tiny.toml", "--out", "run"]);
+    assert!(output.status.success());
+    assert_eq!(stderr(&output), "");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("test perplexity"));
+    let output = tiny.run(&[
+        "train",
+        "tiny.toml",
+        "--out",
+        "other",
+        "--set",
+        "train.epochs=1",
+        "-q",
+    ]);
+    let lines = stderr(&output);
+    assert!(
+        lines.starts_with("warning: the learning rate is never cut") && lines.lines().count() == 1,
+        "{lines}"
+    );
+    let output = tiny.run(&["show", "nothing", "--quiet"]);
+    assert!(
+        stderr(&output).starts_with("error: "),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_said_not_to_be_there() {
+    let tiny = trained();
+    for arguments in [
+        &["resume", "nowhere"][..],
+        &["eval", "nowhere"],
+        &["generate", "nowhere"],
+        &["export", "nowhere", "file.safetensors"],
+        &["train", "--from", "nowhere"],
+        &["runs", "nowhere"],
+        &["compare", "run", "nowhere"],
+        &["sweep", "run", "nowhere", "--all"],
+        &["sweep", "status", "nowhere"],
+        &["sweep", "collect", "nowhere"],
+        &["data", "list", "--data", "nowhere"],
+        &["data", "verify", "--data", "nowhere"],
+        &["train", "tiny.toml", "--data", "nowhere"],
+        &["resume", "run", "--data", "nowhere"],
+        &["eval", "run", "--data", "nowhere"],
+        &["reproduce", "mnist", "--data", "nowhere"],
+        &["reproduce", "ptb", "--report-only", "--out", "nowhere"],
+        &[
+            "sweep", "plan", "ptb", "--scale", "quick", "--out", "sweep", "--data", "nowhere",
+        ],
+    ] {
+        let error = tiny.refused(arguments);
+        let is_said = error.contains("there is no such f") || error.contains("is not there");
+        assert!(
+            error.contains("nowhere") && is_said,
+            "{arguments:?}: {error}"
+        );
+    }
+    assert!(!tiny.path("nowhere").exists() && !tiny.path("sweep").exists());
+}
+
+#[test]
+fn data_means_the_folder_with_data_sets_everywhere() {
+    let tiny = trained();
+    tiny.write("letter.txt", "the whale sees the boat\n");
+    let by_text = tiny.done(&["eval", "run", "--text", "letter.txt"]);
+    assert!(by_text.contains("text: perplexity"), "{by_text}");
+    for text in ["letter.txt", "moby-dick"] {
+        let error = tiny.refused(&["eval", "run", "--data", text]);
+        assert!(
+            error.contains(&format!("a text is named by --text {text}")),
+            "{error}"
+        );
+    }
+    let error = tiny.refused(&["train", "tiny.toml", "--data", "letter.txt"]);
+    assert!(
+        error.contains("--data letter.txt: must be a folder"),
+        "{error}"
+    );
+}
+
+#[test]
+fn misspelt_presets_and_types_are_told_in_plain_words() {
+    let tiny = TinyRun::new();
+    let error = tiny.refused(&["train", "qick"]);
+    assert!(
+        error.contains("presets are") && error.contains("did you mean `quick`?"),
+        "{error}"
+    );
+    tiny.write("list.toml", "train = 3\n");
+    tiny.write("text.toml", "[model]\nhidden = \"wide\"\n");
+    for (arguments, expected) in [
+        (&["show", "list.toml"][..], "expected a table of keys"),
+        (
+            &["show", "text.toml"],
+            "text.toml:2:10: invalid type: string \"wide\", expected a whole number of at least 0",
+        ),
+        (
+            &["show", "quick", "--set", "model.hidden=-1"],
+            "expected a whole number of at least 0",
+        ),
+        (
+            &["show", "quick", "--set", "train.cut_after=3"],
+            "expected a list",
+        ),
+        (
+            &["show", "quick", "--set", "train.l2=much"],
+            "expected a number",
+        ),
+        (
+            &["show", "quick", "--set", "model.cell.latent=x"],
+            "expected a whole number of at least 0",
+        ),
+        (
+            &["show", "quick", "--set", "data.set=bible"],
+            "unknown variant `bible`",
+        ),
+    ] {
+        let error = tiny.refused(arguments);
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+        for name in ["u64", "usize", "f64", "struct", "Spec", "Vec<", "enum "] {
+            assert!(!error.contains(name), "{arguments:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn an_exported_file_is_imported_by_what_it_says_of_itself_and_shown() {
+    let tiny = trained();
+    tiny.done(&["export", "run", "model.safetensors"]);
+    tiny.done(&["import", "model.safetensors", "--out", "again"]);
+    assert_eq!(tiny.done(&["eval", "again"]), tiny.done(&["eval", "run"]));
+    let shown = tiny.done(&["show", "model.safetensors"]);
+    for part in [
+        "# encoder.weight",
+        "F32 [15, 8]",
+        "# text: SHA-256",
+        "hidden = 10",
+        "vocabulary of 15",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+
+    let weights = tiny
+        .checkpoints("run")
+        .pop()
+        .unwrap()
+        .join("weights.safetensors");
+    fs::copy(weights, tiny.path("bare.safetensors")).unwrap();
+    let shown = tiny.done(&["show", "bare.safetensors"]);
+    assert!(
+        shown.contains("# encoder.weight") && shown.contains("no configuration in its metadata"),
+        "{shown}"
+    );
+    let error = tiny.refused(&["import", "bare.safetensors", "--out", "bare"]);
+    assert!(
+        error.contains("name the one that the weights belong to with --model"),
+        "{error}"
+    );
+    tiny.done(&[
+        "import",
+        "bare.safetensors",
+        "--model",
+        "tiny.toml",
+        "--out",
+        "bare",
+    ]);
+    assert_eq!(tiny.done(&["eval", "bare"]), tiny.done(&["eval", "run"]));
+    tiny.write("other.txt", "a b c d\n".repeat(300));
+    let other = [
+        "import",
+        "model.safetensors",
+        "--set",
+        "data.train=other.txt",
+        "--out",
+        "other",
+    ];
+    let error = tiny.refused(&other);
+    assert!(
+        error.contains("its vocabulary of 15 words is not that of the text"),
+        "{error}"
+    );
+    tiny.write("strange.safetensors", "no tensors");
+    let error = tiny.refused(&["show", "strange.safetensors"]);
+    assert!(error.contains("this is no safetensors file"), "{error}");
+}
