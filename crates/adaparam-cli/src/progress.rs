@@ -9,27 +9,22 @@ use crate::say::{remark, shows_bars};
 /// Progress of an experiment of many runs.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    title: &'static str,
+    title: String,
     runs: usize,
     on_terminal: bool,
 }
 
 impl Progress {
     /// Progress over `steps` steps of all `runs` runs together.
-    pub(crate) fn new(title: &'static str, runs: usize, steps: usize) -> Self {
+    pub(crate) fn new(title: &str, runs: usize, steps: usize) -> Self {
         let on_terminal = shows_bars();
         let target = if on_terminal {
             ProgressDrawTarget::stderr()
         } else {
             ProgressDrawTarget::hidden()
         };
-        let style = ProgressStyle::with_template(
-            "{prefix:>6} {bar:30.cyan/blue} {percent:>3} %  {eta_precise} left  {wide_msg}",
-        )
-        .expect("a template that is right")
-        .progress_chars("━╸─");
-        let bar = ProgressBar::with_draw_target(Some(steps as u64), target).with_style(style);
-        bar.set_prefix(title);
+        let bar = ProgressBar::with_draw_target(Some(steps as u64), target).with_style(bar_style());
+        bar.set_prefix(title.to_owned());
         if on_terminal {
             bar.enable_steady_tick(Duration::from_millis(200));
         } else {
@@ -37,7 +32,7 @@ impl Progress {
         }
         Self {
             bar,
-            title,
+            title: title.to_owned(),
             runs,
             on_terminal,
         }
@@ -58,8 +53,18 @@ impl Progress {
         }
     }
 
-    /// Leaves the finished bar behind.
+    /// Takes the bar away.
     pub(crate) fn finish(&self) {
-        self.bar.finish_with_message(format!("{} runs", self.runs));
+        self.bar.finish_and_clear();
     }
+}
+
+/// A line as wide as the terminal with what is under way, how much of it is done and the time that is left, and below it
+/// what the last run has come to.
+pub(crate) fn bar_style() -> ProgressStyle {
+    ProgressStyle::with_template(
+        "{prefix}  {wide_bar:.cyan/blue}  {percent:>3} %  {eta_precise} left\n  {wide_msg}",
+    )
+    .expect("a template that is right")
+    .progress_chars("━╸─")
 }

@@ -50,7 +50,7 @@ fn page(run: &RunHistory, witnessed: &Witnessed) -> Report {
     sections.extend(history(run));
     if !witnessed.samples.is_empty() {
         let samples = witnessed.samples.iter().cloned().map(Block::Paragraph);
-        let first = "Words drawn one after the other from the model of the best epoch, each text with a seed of its own.";
+        let first = "Drawn one token after the other from the model of the best epoch; a stroke stands where a line ends.";
         sections.push(Section {
             blocks: std::iter::once(Block::Paragraph(first.to_owned()))
                 .chain(samples)
@@ -61,6 +61,7 @@ fn page(run: &RunHistory, witnessed: &Witnessed) -> Report {
     Report {
         title: format!("Run {}", name(run)),
         lead: format!("{}.", summary(run)),
+        findings: Vec::new(),
         sections,
         provenance: run.record.as_ref().map(provenance).unwrap_or_default(),
     }

@@ -2,36 +2,38 @@
 
 use std::path::Path;
 
-use adaparam_data::text::EOS;
 use adaparam_lm::{Generator, LmError, Place, Sampling, checkpoint};
 
 const TEXTS: u64 = 3;
 const WORDS: usize = 40;
+const LETTERS: usize = 200;
 
-/// Texts by the best model of the run in a folder, each with its own seed.
+/// Texts by the best model of the run in a folder; each line's end is shown as a stroke.
 pub(crate) fn samples(run: &Path, place: &Place) -> Result<Vec<String>, LmError> {
     let best = checkpoint::best(run)?.snapshot;
     let (vocabulary, weights) = (&best.vocabulary, best.evaluation_weights());
+    let length = if vocabulary.tokens().is_measured_in_bits() {
+        LETTERS
+    } else {
+        WORDS
+    };
     let texts = place.run(|machine| {
-        let text = |seed| {
+        let text = |sample| {
             let sampling = Sampling {
-                temperature: 1.0,
-                top_k: 0,
-                seed,
+                sample,
+                ..Sampling::default()
             };
             let mut generator = Generator::new(machine, &best.config.model, &weights, sampling);
-            let mut last = vocabulary.eos();
-            let words = (0..WORDS).map(|_| {
+            let (mut last, mut before, mut text) = (vocabulary.line_end(), None, Vec::new());
+            for _ in 0..length {
                 last = generator.next(last, vocabulary.unk());
-                match vocabulary.word(last).unwrap_or_default() {
-                    EOS => "/",
-                    word => word,
-                }
-            });
+                text.extend(vocabulary.spelling(last, before.replace(last)));
+            }
             // Not the marks of code: a text may hold them.
-            words.collect::<Vec<_>>().join(" ").replace('`', "'")
+            let text = String::from_utf8_lossy(&text).replace('`', "'");
+            text.trim().replace('\n', " / ")
         };
-        (1..=TEXTS).map(text).collect()
+        (0..TEXTS).map(text).collect()
     })?;
     Ok(texts)
 }

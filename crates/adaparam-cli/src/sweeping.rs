@@ -13,11 +13,12 @@ use adaparam_lm::{Place, TrainEvent, cut_columns};
 use adaparam_paper::result::Scale;
 use adaparam_runs::RunError;
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::compute_choice::ComputeChoice;
 use crate::data_folder::data_folder;
 use crate::memory::refuse_what_cannot_fit;
+use crate::progress::bar_style;
 use crate::provenance;
 use crate::run_page::{self, Witnessed};
 use crate::say::{remark, shows_bars};
@@ -103,6 +104,7 @@ impl Sweeping {
         sweep: &Sweep,
         runs: &[&RunSpec],
         corpora: &Corpora,
+        title: &str,
     ) -> anyhow::Result<Advance> {
         // Of a sweep of one's own nothing is known: its runs have the cores in turn, as large ones do.
         let scale = Scale::of(sweep).unwrap_or(Scale::Full);
@@ -114,7 +116,7 @@ impl Sweeping {
             record: provenance::record(self.compute.device.name(), place.threads),
             place,
         };
-        let display = Display::new(&sweep.manifest().experiment, runs);
+        let display = Display::new(title, runs);
         let watch = |event: SweepEvent<'_>| {
             display.show(&event);
             if let SweepEvent::Left(spec, RunReport::Ended(_) | RunReport::Stopped) = &event {
@@ -176,14 +178,12 @@ impl Display {
         } else {
             ProgressDrawTarget::hidden()
         };
-        let style = ProgressStyle::with_template(
-            "{prefix} {bar:30.cyan/blue} {percent:>3} %  {elapsed} gone  {wide_msg}",
-        )
-        .expect("a template that is right")
-        .progress_chars("━╸─");
         let length = runs.len() as u64 * POSITIONS;
-        let bar = ProgressBar::with_draw_target(Some(length), target).with_style(style);
+        let bar = ProgressBar::with_draw_target(Some(length), target).with_style(bar_style());
         bar.set_prefix(title.to_owned());
+        if on_terminal {
+            bar.enable_steady_tick(Duration::from_millis(500));
+        }
         Self {
             bar,
             on_terminal,
@@ -203,7 +203,7 @@ impl Display {
             ) => {
                 let is_new = seen.shares.insert(spec.id.clone(), *done).is_none();
                 if is_new {
-                    self.line(&format!(
+                    self.detail(&format!(
                         "{}: {} in epoch {epoch} of {}",
                         spec.id,
                         if *epoch == 1 { "begun" } else { "going on" },
@@ -221,7 +221,7 @@ impl Display {
                 TrainEvent::Validated {
                     epoch, perplexity, ..
                 },
-            ) => self.line(&format!(
+            ) => self.detail(&format!(
                 "{}: epoch {epoch}/{}: validation perplexity {perplexity:.2}",
                 spec.id, spec.config.train.epochs
             )),
@@ -231,7 +231,11 @@ impl Display {
                 let number = format!("[{}/{}] {}", seen.left, self.runs, spec.id);
                 match report {
                     RunReport::Ended(outcome) => {
-                        self.line(&format!("{number}: {}", told(&outcome.ending)));
+                        let line = format!("{number}: {}", told(&outcome.ending));
+                        match outcome.ending {
+                            Ending::Finished { .. } => self.detail(&line),
+                            Ending::Diverged { .. } | Ending::Failed { .. } => self.line(&line),
+                        }
                     }
                     RunReport::Busy => self.line(&format!("{number}: another process is at it")),
                     RunReport::AlreadyEnded(_) => {}
@@ -248,6 +252,13 @@ impl Display {
     fn advance(&self, seen: &Seen) {
         let done: f64 = seen.shares.values().sum();
         self.bar.set_position((done * POSITIONS as f64) as u64);
+    }
+
+    /// What the bar shows in its own way on a terminal.
+    fn detail(&self, text: &str) {
+        if !self.on_terminal {
+            self.line(text);
+        }
     }
 
     fn line(&self, text: &str) {

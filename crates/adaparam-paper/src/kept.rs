@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::PartReport;
+use crate::finding::Comparison;
 use crate::fit::CurvePoint;
 use crate::image::{self, ImageConfig, ImageOutcome};
 use crate::page::{self, Page};
@@ -28,6 +29,8 @@ pub trait FeedForward: PartialEq + Serialize + DeserializeOwned {
     fn curve(outcome: &Self::Outcome) -> (&str, u64, &[CurvePoint]);
     /// Rows and claims.
     fn summarise(&self, outcomes: &[Self::Outcome]) -> ExperimentResult;
+    /// What is worth a sentence, the most telling first.
+    fn comparisons(&self, result: &ExperimentResult) -> Vec<Comparison>;
     /// The section of the report.
     fn page(&self, outcomes: &[Self::Outcome], result: &ExperimentResult) -> Page;
 }
@@ -98,9 +101,13 @@ impl<C: FeedForward> Kept<C> {
     pub fn tell(self) -> PartReport {
         let result = self.config.summarise(&self.outcomes);
         let page = self.config.page(&self.outcomes, &result);
+        let comparisons = self.config.comparisons(&result);
         PartReport {
             page: page.made_by(&self.record),
             result: Some(result),
+            findings: comparisons.iter().map(Comparison::clause).collect(),
+            comparisons,
+            shares_a_sentence: false,
             record: self.record,
             missing: None,
             failed: false,
@@ -124,6 +131,10 @@ impl FeedForward for TailConfig {
         tail::summarise(self, outcomes)
     }
 
+    fn comparisons(&self, result: &ExperimentResult) -> Vec<Comparison> {
+        Self::comparisons(self, result)
+    }
+
     fn page(&self, outcomes: &[TailOutcome], result: &ExperimentResult) -> Page {
         page::tail(self, outcomes, result)
     }
@@ -143,6 +154,10 @@ impl FeedForward for ImageConfig {
 
     fn summarise(&self, outcomes: &[ImageOutcome]) -> ExperimentResult {
         image::summarise(self, outcomes)
+    }
+
+    fn comparisons(&self, result: &ExperimentResult) -> Vec<Comparison> {
+        Self::comparisons(self, result)
     }
 
     fn page(&self, outcomes: &[ImageOutcome], result: &ExperimentResult) -> Page {

@@ -15,8 +15,10 @@
 //! | [`page`] | what each experiment puts into a report |
 
 pub mod claim;
+mod decision;
 mod error;
 pub mod experiment;
+mod finding;
 pub mod fit;
 pub mod heat_maps;
 pub mod image;
@@ -29,4 +31,5 @@ pub mod result;
 pub mod tail;
 
 pub use error::PaperError;
+pub use finding::{Comparison, comparison_table};
 pub use part::PartReport;

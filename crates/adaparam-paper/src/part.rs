@@ -10,6 +10,7 @@ use adaparam_runs::record::{RECORD, RunRecord};
 use adaparam_runs::run_folder::RunFolder;
 
 use crate::experiment::{Experiment, Study};
+use crate::finding::Comparison;
 use crate::page::{self, Page};
 use crate::result::ExperimentResult;
 
@@ -19,6 +20,12 @@ pub struct PartReport {
     pub page: Page,
     /// Rows and claims, where it has some.
     pub result: Option<ExperimentResult>,
+    /// What it found, a sentence each without its full stop, the most telling first.
+    pub findings: Vec<String>,
+    /// Static and adaptive models side by side.
+    pub comparisons: Vec<Comparison>,
+    /// Whether its findings belong into the sentences of the part before it.
+    pub shares_a_sentence: bool,
     /// How it came about.
     pub record: RunRecord,
     /// What is not there yet.
@@ -65,10 +72,15 @@ impl PartReport {
             .iter()
             .any(|run| run.progress.state == RunState::Failed);
         let states = missing.iter().map(|run| run.progress.state);
+        let comparisons = study.comparisons(&result);
+        let findings = match study.experiment {
+            Experiment::Robustness => page::robustness_findings(study),
+            _ => comparisons.iter().map(Comparison::clause).collect(),
+        };
         let missing = (!missing.is_empty()).then(|| {
             format!(
                 "{}: {} of {} runs ({})",
-                study.experiment.name(),
+                study.heading(),
                 missing.len(),
                 collected.runs.len(),
                 tally(states)
@@ -77,6 +89,9 @@ impl PartReport {
         Ok(Self {
             page,
             result: Some(result),
+            findings,
+            comparisons,
+            shares_a_sentence: study.experiment == Experiment::WikiText2,
             record,
             missing,
             failed,

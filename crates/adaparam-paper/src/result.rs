@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use adaparam_report::Verdict;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ pub enum Scale {
     Medium,
     /// Language models of one or two million parameters: hours on two cores.
     Small,
-    /// Minutes, on embedded data: shows that everything works, judges nothing.
+    /// Minutes, on embedded data: a few models that differ by more than their seeds do; judges no claim of the paper.
     Quick,
 }
 
@@ -136,17 +137,65 @@ impl Row {
 
 /// A sentence of the paper that can be measured, and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "WrittenClaim", into = "WrittenClaim")]
 pub struct Claim {
     /// Which sentence; a sentence with several readings is judged in each. Results from before sentences had names lack
     /// it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ClaimId>,
     /// The sentence, with the models that it is judged for.
     pub claim: String,
-    /// Whether it holds; `None` where this scale cannot tell.
-    pub met: Option<bool>,
+    /// What became of it.
+    pub verdict: Verdict,
     /// The numbers behind the verdict.
     pub evidence: String,
+}
+
+/// A claim in `result.json`: `verdict` in words, and `met` for programs that ask only whether it holds.
+#[derive(Serialize, Deserialize)]
+struct WrittenClaim {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<ClaimId>,
+    claim: String,
+    met: Option<bool>,
+    /// Results from before there were more than three verdicts lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    verdict: Option<String>,
+    evidence: String,
+}
+
+impl From<Claim> for WrittenClaim {
+    fn from(claim: Claim) -> Self {
+        Self {
+            id: claim.id,
+            claim: claim.claim,
+            met: match claim.verdict {
+                Verdict::Met | Verdict::Exceeded => Some(true),
+                Verdict::NotMet => Some(false),
+                Verdict::NotDecided | Verdict::NotJudged | Verdict::NotRun => None,
+            },
+            verdict: Some(claim.verdict.words().to_owned()),
+            evidence: claim.evidence,
+        }
+    }
+}
+
+impl From<WrittenClaim> for Claim {
+    fn from(written: WrittenClaim) -> Self {
+        let words = written.verdict.as_deref();
+        let named = Verdict::ALL
+            .into_iter()
+            .find(|verdict| Some(verdict.words()) == words);
+        Self {
+            id: written.id,
+            claim: written.claim,
+            verdict: named.unwrap_or(match written.met {
+                Some(true) => Verdict::Met,
+                Some(false) => Verdict::NotMet,
+                None => Verdict::NotRun,
+            }),
+            evidence: written.evidence,
+        }
+    }
 }
 
 /// A metric over seeds.
@@ -182,6 +231,11 @@ impl Spread {
             high: sorted[last],
             values,
         }
+    }
+
+    /// The spread of other numbers, one from each.
+    pub(crate) fn map(&self, other: impl Fn(f64) -> f64) -> Self {
+        Self::of(self.values.iter().map(|&value| other(value)))
     }
 }
 
@@ -230,6 +284,38 @@ mod tests {
         assert_eq!(serde_json::from_value::<Row>(json).unwrap(), row);
     }
 
+    #[test]
+    fn a_verdict_survives_in_words_and_old_results_are_read_by_what_they_say() {
+        let of = |verdict: Verdict| Claim {
+            id: None,
+            claim: "sentence".to_owned(),
+            verdict,
+            evidence: String::new(),
+        };
+        for verdict in Verdict::ALL {
+            let json = serde_json::to_value(of(verdict)).unwrap();
+            assert_eq!(json["verdict"], verdict.words());
+            assert_eq!(
+                serde_json::from_value::<Claim>(json.clone()).unwrap(),
+                of(verdict)
+            );
+            let met = match verdict {
+                Verdict::Met | Verdict::Exceeded => Value::Bool(true),
+                Verdict::NotMet => Value::Bool(false),
+                _ => Value::Null,
+            };
+            assert_eq!(json["met"], met, "{verdict:?}");
+        }
+        for (met, verdict) in [
+            (Value::Bool(true), Verdict::Met),
+            (Value::Bool(false), Verdict::NotMet),
+            (Value::Null, Verdict::NotRun),
+        ] {
+            let old = serde_json::json!({ "claim": "sentence", "met": met, "evidence": "" });
+            assert_eq!(serde_json::from_value::<Claim>(old).unwrap(), of(verdict));
+        }
+    }
+
     fn recorded(part: &str) -> PathBuf {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
         results.join("paper").join(part)
@@ -256,12 +342,8 @@ mod tests {
         ] {
             let text = std::fs::read_to_string(recorded(part).join("result.json")).unwrap();
             let then: ExperimentResult = serde_json::from_str(&text).unwrap();
-            let told = |claims: Vec<Claim>| -> Vec<(String, Option<bool>, String)> {
-                let parts = |claim: Claim| (claim.claim, claim.met, claim.evidence);
-                claims.into_iter().map(parts).collect()
-            };
             assert!(!then.claims.is_empty());
-            assert_eq!(told(now.claims), told(then.claims), "{part}");
+            assert_eq!(now.claims, then.claims, "{part}");
         }
     }
 
@@ -270,7 +352,7 @@ mod tests {
         let named = Claim {
             id: Some(ClaimId::PtbAnyAdaptation),
             claim: "sentence".to_owned(),
-            met: Some(true),
+            verdict: Verdict::Met,
             evidence: "numbers".to_owned(),
         };
         let mut json = serde_json::to_value(&named).unwrap();

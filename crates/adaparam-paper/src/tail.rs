@@ -5,6 +5,7 @@
 
 use adaparam_data::draw::Draws;
 use adaparam_data::tail::{D_INPUT, TailBatch, test_set, training_batch};
+use adaparam_report::{Verdict, number};
 use adaparam_runs::RunError;
 use adaparam_runs::check::check_count;
 use burn::module::Module;
@@ -12,6 +13,8 @@ use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::claim::{ClaimId, JudgedBy, Wording};
+use crate::decision;
+use crate::finding::{Comparison, TAIL_ERROR, spread_in_words};
 use crate::fit::{CurvePoint, FitSpec, fit};
 use crate::network::{ActivationKind, BiasKind, LayerSpec, Network, NetworkSpec, PolicySpec};
 use crate::optimiser::OptimiserKind;
@@ -88,12 +91,19 @@ impl TailConfig {
         }
     }
 
-    /// The same models, stopped early.
+    /// The models that the figure shows, stopped early.
     pub fn quick(seeds: u64) -> Self {
         let mut config = Self::full(seeds);
         config.scale = Scale::Quick;
         config.test_points = 20_000;
         config.train.steps = 3_000;
+        let drawn: Vec<String> = config
+            .drawn()
+            .map(|model| model.network.name.clone())
+            .collect();
+        config
+            .models
+            .retain(|model| drawn.contains(&model.network.name));
         config
     }
 
@@ -115,15 +125,57 @@ impl TailConfig {
         Ok(())
     }
 
-    /// Whether the figure shows this run: the first seed of the first literal model and of the first saturating
-    /// baseline.
+    /// The models that the figure shows: the first of each role, and of the variants the last, which the paper's sentence
+    /// leaves room for and the text speaks of.
+    pub(crate) fn drawn(&self) -> impl Iterator<Item = &TailModel> {
+        let first = |role: Role| self.models.iter().find(move |model| model.role == role);
+        let last = self
+            .models
+            .iter()
+            .rfind(|model| model.role == Role::Variant);
+        let roles = [
+            Role::SaturatingBaseline,
+            Role::UnboundedBaseline,
+            Role::Literal,
+        ];
+        roles.into_iter().filter_map(first).chain(last)
+    }
+
+    /// Whether the figure shows this run: the first seed of a model that it shows.
     pub fn is_drawn(&self, run: &TailOutcome) -> bool {
-        let is_first_with = |role: Role| {
-            let first = self.models.iter().find(|model| model.role == role);
-            first.is_some_and(|model| model.network.name == run.model)
+        let mut drawn = self.drawn();
+        self.seeds.first() == Some(&run.seed) && drawn.any(|model| model.network.name == run.model)
+    }
+
+    /// What is worth a sentence, the most telling first.
+    pub(crate) fn comparisons(&self, result: &ExperimentResult) -> Vec<Comparison> {
+        let name = |role: Role| {
+            let mut drawn = self.drawn();
+            drawn.find_map(|model| (model.role == role).then_some(model.network.name.as_str()))
         };
-        self.seeds.first() == Some(&run.seed)
-            && (is_first_with(Role::Literal) || is_first_with(Role::SaturatingBaseline))
+        let pairs = [
+            (Role::UnboundedBaseline, Role::Variant),
+            (Role::SaturatingBaseline, Role::Literal),
+            (Role::UnboundedBaseline, Role::Literal),
+        ];
+        // After the steps of a quick run, the last pair is in another order than at the end of training.
+        let shown = if self.scale == Scale::Quick { 2 } else { 3 };
+        let on = "Tail regression";
+        pairs
+            .into_iter()
+            .take(shown)
+            .filter_map(|(plain, adaptive)| {
+                let (plain, adaptive) = (name(plain)?, name(adaptive)?);
+                let named = |name: &str, row: &Row| row.model == name;
+                Comparison::of(
+                    result,
+                    on,
+                    TAIL_ERROR,
+                    |row| named(plain, row),
+                    |row| named(adaptive, row),
+                )
+            })
+            .collect()
     }
 
     /// All pairs of model and seed, in the order of reporting.
@@ -384,7 +436,7 @@ pub(crate) fn summarise(config: &TailConfig, outcomes: &[TailOutcome]) -> Experi
     let mut claims = claims(&summaries);
     if config.scale == Scale::Quick || config.train.steps < PAPER_STEPS {
         for claim in &mut claims {
-            claim.met = None;
+            claim.verdict = Verdict::NotJudged;
         }
     }
     ExperimentResult {
@@ -424,17 +476,16 @@ impl<'a> Summary<'a> {
     }
 
     /// The share of the tail's power that the model leaves unexplained.
-    fn tail_error(&self) -> f64 {
-        self.tail_mse.median / self.tail_power
+    fn tail_error(&self) -> Spread {
+        self.tail_mse.map(|mse| mse / self.tail_power)
     }
 
     fn row(&self) -> Row {
         let seeds = self.test_mse.values.len();
-        let tail_error = Spread::of(self.tail_mse.values.iter().map(|mse| mse / self.tail_power));
         Row::new(self.name(), self.params, seeds, self.diverged)
             .with("test_mse", &self.test_mse)
             .with("tail_mse", &self.tail_mse)
-            .with("tail_error", &tail_error)
+            .with("tail_error", &self.tail_error())
     }
 }
 
@@ -458,35 +509,18 @@ fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
     let mut claims = Vec::new();
     let mut judge = |wording: Wording,
                      models: &[&Summary<'_>],
-                     met: &dyn Fn(&Summary<'_>) -> bool,
+                     verdict: &dyn Fn(&Summary<'_>) -> Verdict,
                      evidence: String| {
         if !models.is_empty() {
-            let met = models.iter().all(|model| met(model));
-            claims.push(wording.judged(Some(met), evidence));
+            let verdict = decision::all(models.iter().map(|model| verdict(model)));
+            claims.push(wording.judged(verdict, evidence));
         }
     };
-    let baseline = readings.iter().find_map(|(baselines, _)| baselines.first());
-    if let Some(baseline) = baseline {
-        let ratio = |model: &Summary<'_>| baseline.params as f64 / model.params as f64;
-        judge(
-            ClaimId::TailLargerBaseline.into(),
-            &adaptive,
-            &|model| (2.5..=4.5).contains(&ratio(model)),
-            each(&adaptive, |model| {
-                format!(
-                    "{} against {} parameters: {:.1} times",
-                    baseline.params,
-                    model.params,
-                    ratio(model)
-                )
-            }),
-        );
-    }
     for (baselines, kind) in &readings {
         judge(
             Wording::from(ClaimId::TailBaselineFails).read_as(kind),
             baselines,
-            &|model| model.tail_error() >= FAILS,
+            &|model| decision::at_least(&model.tail_error(), FAILS),
             unexplained(baselines, "failing is at least", FAILS),
         );
     }
@@ -494,29 +528,35 @@ fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
     judge(
         good_job.clone().read_as("it follows the tail"),
         &adaptive,
-        &|model| model.tail_error() <= FOLLOWS,
+        &|model| decision::at_most(&model.tail_error(), FOLLOWS),
         unexplained(&adaptive, "following is at most", FOLLOWS),
     );
     for (baselines, kind) in &readings {
-        let best = baselines
-            .iter()
-            .map(|other| other.tail_mse.median)
-            .fold(f64::INFINITY, f64::min);
-        if !baselines.is_empty() {
-            judge(
-                good_job
-                    .clone()
-                    .read_as(&format!("better in the tail than the {kind}")),
-                &adaptive,
-                &|model| model.tail_mse.median < best,
-                format!(
-                    "Median squared error in the tail, against {best:.3e}: {}",
-                    each(&adaptive, |model| format!("{:.3e}", model.tail_mse.median))
-                ),
-            );
+        if baselines.is_empty() {
+            continue;
         }
+        judge(
+            good_job
+                .clone()
+                .read_as(&format!("better in the tail than the {kind}")),
+            &adaptive,
+            &|model| {
+                let against =
+                    |other: &&Summary<'_>| decision::lower(&model.tail_mse, &other.tail_mse);
+                decision::all(baselines.iter().map(against))
+            },
+            format!(
+                "Squared error in the tail, median and range over seeds: {} Against: {}",
+                each(&adaptive, |model| in_words(&model.tail_mse)),
+                each(baselines, |model| in_words(&model.tail_mse))
+            ),
+        );
     }
     claims
+}
+
+fn in_words(spread: &Spread) -> String {
+    spread_in_words(spread, number::short)
 }
 
 /// A fact about each model, by its name.
@@ -530,13 +570,18 @@ fn each(models: &[&Summary<'_>], fact: impl Fn(&Summary<'_>) -> String) -> Strin
 
 fn unexplained(models: &[&Summary<'_>], rule: &str, bound: f64) -> String {
     format!(
-        "Share of the tail's power left unexplained (median; {rule} {bound}): {}",
-        each(models, |model| format!("{:.3}", model.tail_error()))
+        "Share of the tail's y² left unexplained, median and range over seeds ({rule} {bound}): {}",
+        each(models, |model| spread_in_words(
+            &model.tail_error(),
+            |share| format!("{share:.3}")
+        ))
     )
 }
 
 #[cfg(test)]
 mod tests {
+    use Verdict::{Met, NotDecided, NotMet};
+
     use super::*;
     use crate::claim::assert_all_judged;
 
@@ -591,12 +636,15 @@ mod tests {
             .collect();
         let result = summarise(&config, &outcomes);
         assert_eq!(result.rows.len(), 4);
-        assert!(result.claims.iter().all(|claim| claim.met.is_none()));
-        config.scale = Scale::Full;
         let are_judged = |config: &TailConfig| {
             let claims = summarise(config, &outcomes).claims;
-            claims.iter().all(|claim| claim.met.is_some())
+            assert!(!claims.is_empty());
+            claims
+                .iter()
+                .all(|claim| claim.verdict != Verdict::NotJudged)
         };
+        assert!(!are_judged(&config), "judged a quick run");
+        config.scale = Scale::Full;
         assert!(!are_judged(&config), "judged after 30 steps");
         config.train.steps = PAPER_STEPS;
         assert!(are_judged(&config));
@@ -604,38 +652,90 @@ mod tests {
 
     #[test]
     fn claims_are_judged_for_each_reading_of_the_paper() {
-        let config = TailConfig::full(1);
+        let config = TailConfig::full(2);
         let tail_mse = |role: Role| match role {
             Role::Literal => 0.2,
             Role::SaturatingBaseline => 0.9,
             Role::UnboundedBaseline => 0.1,
             Role::Variant => 0.01,
         };
-        let outcomes: Vec<TailOutcome> = config
-            .models
-            .iter()
-            .map(|model| TailOutcome {
-                model: model.network.name.clone(),
-                seed: 1,
-                params: if model.role == Role::Literal { 47 } else { 151 },
-                test_mse: Some(1.0),
-                tail_mse: Some(tail_mse(model.role)),
-                tail_power: 1.0,
-                curve: Vec::new(),
-                diverged_at: None,
-                picture: TailPicture::default(),
-            })
-            .collect();
+        let outcome = |model: &TailModel, seed: u64| TailOutcome {
+            model: model.network.name.clone(),
+            seed,
+            params: if model.role == Role::Literal { 47 } else { 151 },
+            test_mse: Some(1.0),
+            tail_mse: Some(tail_mse(model.role) + 0.001 * seed as f64),
+            tail_power: 1.0,
+            curve: Vec::new(),
+            diverged_at: None,
+            picture: TailPicture::default(),
+        };
+        let mut outcomes: Vec<TailOutcome> = Vec::new();
+        for model in &config.models {
+            outcomes.extend(config.seeds.iter().map(|&seed| outcome(model, seed)));
+        }
         let claims = summarise(&config, &outcomes).claims;
-        let verdicts: Vec<Option<bool>> = claims.iter().map(|claim| claim.met).collect();
-        // Larger; fails: saturating, ReLU; follows; better: than saturating, than ReLU.
-        let expected = [true, true, false, true, true, false].map(Some);
-        assert_eq!(verdicts, expected, "{claims:#?}");
+        let verdicts = |claims: &[Claim]| -> Vec<Verdict> {
+            claims.iter().map(|claim| claim.verdict).collect()
+        };
+        // Fails: saturating, ReLU; follows; better: than saturating, than ReLU.
+        let expected = [Met, NotMet, Met, Met, NotMet];
+        assert_eq!(verdicts(&claims), expected, "{claims:#?}");
+        // How large the models are is how the experiment is set up, and no finding.
+        assert!(claims.iter().all(|claim| !claim.claim.contains("larger")));
         assert_all_judged(JudgedBy::Tail, &claims);
         assert!(claims.iter().all(|claim| {
             let mut open = open_claims().into_iter();
             open.any(|open| claim.id == open.id && claim.claim.starts_with(&open.claim))
         }));
+    }
+
+    #[test]
+    fn one_seed_and_seeds_on_both_sides_of_a_bound_decide_nothing() {
+        let config = TailConfig::full(2);
+        let judged = |config: &TailConfig, errors: [f64; 2]| -> Vec<Verdict> {
+            let mut outcomes = Vec::new();
+            for model in &config.models {
+                for (&seed, error) in config.seeds.iter().zip(errors) {
+                    outcomes.push(TailOutcome {
+                        model: model.network.name.clone(),
+                        seed,
+                        params: 1,
+                        test_mse: Some(error),
+                        tail_mse: Some(error),
+                        tail_power: 1.0,
+                        curve: Vec::new(),
+                        diverged_at: None,
+                        picture: TailPicture::default(),
+                    });
+                }
+            }
+            let claims = summarise(config, &outcomes).claims;
+            claims.iter().map(|claim| claim.verdict).collect()
+        };
+        assert_eq!(judged(&TailConfig::full(1), [0.1, 0.1]), [NotDecided; 5]);
+        assert_eq!(judged(&config, [0.2, 0.8]), [NotDecided; 5]);
+    }
+
+    #[test]
+    fn the_figure_shows_every_model_that_the_text_speaks_of() {
+        let config = TailConfig::full(2);
+        let names: Vec<&str> = config
+            .drawn()
+            .map(|model| model.network.name.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "baseline, tanh",
+                "baseline, ReLU",
+                "adaptive, rank 2",
+                "two adaptive layers, rank 2"
+            ]
+        );
+        let quick = TailConfig::quick(2);
+        assert_eq!(quick.models.len(), 4);
+        assert_eq!(quick.drawn().count(), 4);
     }
 
     #[test]

@@ -5,8 +5,8 @@
 pub struct Claim {
     /// The sentence.
     pub text: String,
-    /// Whether it held; nothing if it was not tried.
-    pub met: Option<bool>,
+    /// What became of it.
+    pub verdict: Verdict,
     /// The numbers or the run behind the verdict.
     pub evidence: String,
     /// Anchor of the section of the same report that shows the evidence.
@@ -15,10 +15,10 @@ pub struct Claim {
 
 impl Claim {
     /// A claim with its verdict and the reason for it.
-    pub fn new(text: impl Into<String>, met: Option<bool>, evidence: impl Into<String>) -> Self {
+    pub fn new(text: impl Into<String>, verdict: Verdict, evidence: impl Into<String>) -> Self {
         Self {
             text: text.into(),
-            met,
+            verdict,
             evidence: evidence.into(),
             section: None,
         }
@@ -32,31 +32,45 @@ impl Claim {
             ..self
         }
     }
-
-    pub(crate) const fn verdict(&self) -> Verdict {
-        match self.met {
-            Some(true) => Verdict::Met,
-            Some(false) => Verdict::NotMet,
-            None => Verdict::NotRun,
-        }
-    }
 }
 
 /// What became of a claim, in words and marks that do not rely on colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds.
     Met,
+    /// It holds, and by more than it says.
+    Exceeded,
+    /// It does not hold.
     NotMet,
+    /// It was tried, and the runs differ by more than what is to be told apart, or there is one run only.
+    NotDecided,
+    /// Runs of this size cannot tell.
+    NotJudged,
+    /// It was not tried.
+    #[default]
     NotRun,
 }
 
 impl Verdict {
-    pub(crate) const ALL: [Self; 3] = [Self::Met, Self::NotMet, Self::NotRun];
+    /// Every verdict, in the order of reports.
+    pub const ALL: [Self; 6] = [
+        Self::Met,
+        Self::Exceeded,
+        Self::NotMet,
+        Self::NotDecided,
+        Self::NotJudged,
+        Self::NotRun,
+    ];
 
-    pub(crate) const fn words(self) -> &'static str {
+    /// The verdict in words.
+    pub const fn words(self) -> &'static str {
         match self {
             Self::Met => "met",
+            Self::Exceeded => "exceeded",
             Self::NotMet => "not met",
+            Self::NotDecided => "not decided",
+            Self::NotJudged => "not judged at this scale",
             Self::NotRun => "not run",
         }
     }
@@ -64,55 +78,45 @@ impl Verdict {
     pub(crate) const fn mark(self) -> &'static str {
         match self {
             Self::Met => "✓",
+            Self::Exceeded => "▲",
             Self::NotMet => "✗",
+            Self::NotDecided => "≈",
+            Self::NotJudged => "–",
             Self::NotRun => "○",
         }
     }
 
     pub(crate) const fn class(self) -> &'static str {
         match self {
-            Self::Met => "met",
+            Self::Met | Self::Exceeded => "met",
             Self::NotMet => "missed",
-            Self::NotRun => "open",
+            Self::NotDecided => "undecided",
+            Self::NotJudged | Self::NotRun => "open",
         }
     }
 }
 
 /// How many claims have which verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    /// Claims that held.
-    pub(crate) met: usize,
-    /// Claims that did not.
-    pub(crate) not_met: usize,
-    /// Claims that were not tried.
-    pub(crate) not_run: usize,
-}
+pub struct Tally([usize; Verdict::ALL.len()]);
 
 impl Tally {
-    /// Counts the verdicts of some claims.
-    pub(crate) fn of<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Self {
+    /// Counts verdicts.
+    pub fn of(verdicts: impl IntoIterator<Item = Verdict>) -> Self {
         let mut tally = Self::default();
-        for claim in claims {
-            match claim.verdict() {
-                Verdict::Met => tally.met += 1,
-                Verdict::NotMet => tally.not_met += 1,
-                Verdict::NotRun => tally.not_run += 1,
-            }
+        for verdict in verdicts {
+            tally.0[verdict as usize] += 1;
         }
         tally
     }
 
-    pub(crate) const fn count(&self, verdict: Verdict) -> usize {
-        match verdict {
-            Verdict::Met => self.met,
-            Verdict::NotMet => self.not_met,
-            Verdict::NotRun => self.not_run,
-        }
+    /// How many claims have a verdict.
+    pub const fn count(&self, verdict: Verdict) -> usize {
+        self.0[verdict as usize]
     }
 
     /// `3 met, 1 not met`; verdicts that no claim has are left out.
-    pub(crate) fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         Verdict::ALL
             .into_iter()
             .filter(|verdict| self.count(*verdict) > 0)
@@ -128,17 +132,26 @@ mod tests {
 
     #[test]
     fn a_tally_counts_each_verdict() {
-        let claims = [Some(true), Some(false), None, Some(true)].map(|met| Claim::new("", met, ""));
-        let tally = Tally::of(&claims);
+        use Verdict::{Exceeded, Met, NotDecided, NotJudged, NotMet, NotRun};
+        let tally = Tally::of([
+            NotRun, Met, NotMet, NotDecided, Met, NotJudged, Exceeded, NotRun, NotRun,
+        ]);
+        let counts = Verdict::ALL.map(|verdict| tally.count(verdict));
+        assert_eq!(counts, [2, 1, 1, 1, 1, 3]);
         assert_eq!(
-            tally,
-            Tally {
-                met: 2,
-                not_met: 1,
-                not_run: 1
-            }
+            tally.sentence(),
+            "2 met, 1 exceeded, 1 not met, 1 not decided, 1 not judged at this scale, 3 not run"
         );
-        assert_eq!(tally.sentence(), "2 met, 1 not met, 1 not run");
-        assert_eq!(Tally::of(&claims[..1]).sentence(), "1 met");
+        assert_eq!(Tally::of([Met]).sentence(), "1 met");
+    }
+
+    #[test]
+    fn no_two_verdicts_look_or_read_alike() {
+        for (at, one) in Verdict::ALL.into_iter().enumerate() {
+            for other in &Verdict::ALL[..at] {
+                assert_ne!(one.mark(), other.mark());
+                assert_ne!(one.words(), other.words());
+            }
+        }
     }
 }

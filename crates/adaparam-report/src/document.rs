@@ -12,6 +12,8 @@ pub struct Report {
     pub title: String,
     /// What was done and what came out, in a sentence or two.
     pub lead: String,
+    /// What came out, a sentence each; stands before everything else.
+    pub findings: Vec<String>,
     /// The parts, in reading order.
     pub sections: Vec<Section>,
     /// How to get the same numbers again.
@@ -28,9 +30,9 @@ impl Report {
         found.into_iter()
     }
 
-    /// How many of the claims were met.
+    /// How many claims have which verdict.
     pub(crate) fn tally(&self) -> Tally {
-        Tally::of(self.claims())
+        Tally::of(self.claims().map(|claim| claim.verdict))
     }
 
     /// One anchor a section; a name that was taken gets a number.
@@ -69,6 +71,8 @@ pub struct Section {
     pub heading: String,
     /// Its name in links; made from the heading where empty.
     pub anchor: String,
+    /// A word or two for the bar of links; the heading where empty.
+    pub short: String,
     /// What it holds, in reading order.
     pub blocks: Vec<Block>,
 }
@@ -80,7 +84,26 @@ impl Section {
         Self {
             anchor: slug(&heading),
             heading,
+            short: String::new(),
             blocks: Vec::new(),
+        }
+    }
+
+    /// The same section with a shorter name for the bar of links.
+    #[must_use]
+    pub fn called(self, short: impl Into<String>) -> Self {
+        Self {
+            short: short.into(),
+            ..self
+        }
+    }
+
+    /// Its name in the bar of links.
+    pub(crate) fn link_name(&self) -> &str {
+        if self.short.is_empty() {
+            &self.heading
+        } else {
+            &self.short
         }
     }
 
@@ -95,6 +118,8 @@ impl Section {
 /// One piece of content. All text is plain, with code between backticks.
 #[derive(Clone, Debug)]
 pub enum Block {
+    /// A heading inside the section.
+    Heading(String),
     /// A paragraph.
     Paragraph(String),
     /// Points, each a sentence or less.
@@ -135,7 +160,7 @@ pub(crate) fn slug(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::{Verdict, sample};
 
     #[test]
     fn anchors_are_plain_and_unique() {
@@ -152,13 +177,13 @@ mod tests {
     fn claims_are_found_at_any_depth() {
         let folded = Block::Details {
             summary: String::new(),
-            blocks: vec![Block::Claims(vec![Claim::new("deep", Some(true), "")])],
+            blocks: vec![Block::Claims(vec![Claim::new("deep", Verdict::Met, "")])],
         };
         let report = Report {
             sections: vec![Section::new("a").with(folded)],
             ..Report::default()
         };
         assert_eq!(report.claims().count(), 1);
-        assert_eq!(report.tally().met, 1);
+        assert_eq!(report.tally().count(Verdict::Met), 1);
     }
 }

@@ -15,8 +15,12 @@ use crate::table::{Align, Cell, Column, Row, Table, Tone};
 /// Nothing may be loaded, whatever text found its way into the page.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 const STYLE: &str = include_str!("page.css");
+/// Anchor of the findings.
+const FINDINGS: &str = "findings";
 /// Anchor of the last section.
 const PROVENANCE: &str = "provenance";
+/// A table of more columns than this does not fit a phone.
+const COLUMNS_ON_A_PHONE: usize = 3;
 
 impl Report {
     /// The whole report as an HTML document.
@@ -45,9 +49,10 @@ impl Report {
                             @if !self.lead.is_empty() { p.lead { (rich(&self.lead)) } }
                             (self.score(&page))
                         } "\n"
+                        (self.summary())
                         @for (anchor, section) in &page.places {
-                            section id=(anchor) {
-                                h2 { (rich(&section.heading)) } "\n"
+                            section id=(anchor) aria-labelledby={ (anchor) "-heading" } {
+                                h2 id={ (anchor) "-heading" } { (rich(&section.heading)) } "\n"
                                 (page.blocks(&section.blocks))
                             } "\n"
                         }
@@ -59,14 +64,17 @@ impl Report {
         markup.into_string()
     }
 
-    /// A bar of links that stays in sight; pointless for a single section.
+    /// A bar of links that stays in sight where the screen is wide; pointless for a single section.
     fn navigation(&self, page: &Page<'_>) -> Markup {
         html! {
             @if page.places.len() > 1 {
                 nav aria-label="Sections" {
                     ol {
+                        @if !self.findings.is_empty() {
+                            li { a href={ "#" (FINDINGS) } { "Findings" } }
+                        }
                         @for (anchor, section) in &page.places {
-                            li { a href={ "#" (anchor) } { (rich(&section.heading)) } }
+                            li { a href={ "#" (anchor) } { (rich(section.link_name())) } }
                         }
                         @if !self.provenance.facts().is_empty() {
                             li { a href={ "#" (PROVENANCE) } { "Provenance" } }
@@ -108,13 +116,25 @@ impl Report {
         }
     }
 
+    /// What came out, before everything else.
+    fn summary(&self) -> Markup {
+        html! {
+            @if !self.findings.is_empty() {
+                section id=(FINDINGS) class="findings" aria-labelledby={ (FINDINGS) "-heading" } {
+                    h2 id={ (FINDINGS) "-heading" } { "Findings" } "\n"
+                    ol { @for finding in &self.findings { li { (rich(finding)) } "\n" } }
+                } "\n"
+            }
+        }
+    }
+
     /// How to get the same numbers again.
     fn origin(&self) -> Markup {
         let facts = self.provenance.facts();
         html! {
             @if !facts.is_empty() {
-                section id=(PROVENANCE) class="provenance" {
-                    h2 { "Provenance" }
+                section id=(PROVENANCE) class="provenance" aria-labelledby={ (PROVENANCE) "-heading" } {
+                    h2 id={ (PROVENANCE) "-heading" } { "Provenance" }
                     dl {
                         @for fact in &facts {
                             dt { (text(&fact.name)) }
@@ -137,6 +157,7 @@ impl Page<'_> {
         html! {
             @for block in blocks {
                 @match block {
+                    Block::Heading(text) => { h3 { (rich(text)) } },
                     Block::Paragraph(text) => { p { (rich(text)) } },
                     Block::List(points) => {
                         ul { @for point in points { li { (rich(point)) } "\n" } }
@@ -158,7 +179,7 @@ impl Page<'_> {
     }
 
     fn claim(&self, claim: &Claim) -> Markup {
-        let verdict = claim.verdict();
+        let verdict = claim.verdict;
         let target = claim.section.as_deref().map(slug);
         let place = self
             .places
@@ -188,6 +209,9 @@ fn table(table: &Table) -> Markup {
     html! {
         figure.table {
             @if !table.caption.is_empty() { figcaption { (rich(&table.caption)) } "\n" }
+            @if table.columns.len() > COLUMNS_ON_A_PHONE {
+                p.more aria-hidden="true" { (table.columns.len()) " columns: swipe sideways to see all of them →" } "\n"
+            }
             div.scroll tabindex="0" role="group" aria-label=(text(&plain(&table.caption))) {
                 table {
                     thead { tr { @for column in &table.columns { (heading(column)) } } } "\n"
@@ -412,7 +436,15 @@ mod tests {
     #[test]
     fn verdicts_are_words_and_not_only_colours() {
         let page = sample::report().to_html();
-        for words in ["✓ met", "✗ not met", "○ not run", "✓ 1 met"] {
+        for words in [
+            "✓ met",
+            "✗ not met",
+            "○ not run",
+            "≈ not decided",
+            "▲ exceeded",
+            "– not judged at this scale",
+            "✓ 1 met",
+        ] {
             assert!(page.contains(words), "{words}");
         }
     }
@@ -427,6 +459,76 @@ mod tests {
         let page = report.to_html();
         assert!(!page.contains("<nav"));
         assert!(!page.contains("id=\"provenance\""));
+    }
+
+    #[test]
+    fn findings_come_before_all_sections_and_are_linked_to() {
+        let page = sample::report().to_html();
+        let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+        assert!(place("<section id=\"findings\"") < place("<section id=\"claims\""));
+        assert!(place("a second finding") < place("<section id=\"claims\""));
+        assert!(page.contains("<a href=\"#findings\">Findings</a>"));
+        assert!(!Report::default().to_html().contains("findings\""));
+    }
+
+    #[test]
+    fn headings_are_headings_in_order_and_name_their_sections() {
+        let page = as_xml(&sample::report().to_html());
+        let document = parsed(&page);
+        let levels: Vec<u8> = document
+            .descendants()
+            .filter_map(|node| match node.tag_name().name() {
+                "h1" => Some(1),
+                "h2" => Some(2),
+                "h3" => Some(3),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(levels[0], 1);
+        assert_eq!(levels.iter().filter(|level| **level == 1).count(), 1);
+        assert!(levels.contains(&3));
+        assert!(
+            levels.windows(2).all(|pair| pair[1] <= pair[0] + 1),
+            "{levels:?}"
+        );
+        for section in document
+            .descendants()
+            .filter(|node| node.has_tag_name("section"))
+        {
+            let name = section.attribute("aria-labelledby");
+            let mut children = section.descendants();
+            let found =
+                children.any(|node| node.has_tag_name("h2") && node.attribute("id") == name);
+            assert!(name.is_some() && found, "{:?}", section.attribute("id"));
+        }
+    }
+
+    #[test]
+    fn a_short_name_stands_in_the_bar_and_the_long_one_in_the_heading() {
+        let report = Report {
+            sections: vec![
+                Section::new("What adaptation does to a matrix").called("Matrix"),
+                Section::new("Other"),
+            ],
+            ..Report::default()
+        };
+        let page = report.to_html();
+        assert!(page.contains("href=\"#what-adaptation-does-to-a-matrix\">Matrix</a>"));
+        assert!(page.contains(">What adaptation does to a matrix</h2>"));
+        assert!(page.contains("href=\"#other\">Other</a>"));
+    }
+
+    #[test]
+    fn a_table_too_wide_for_a_phone_says_so() {
+        let of_columns = |amount: usize| {
+            table(&Table {
+                columns: vec![Column::text("c"); amount],
+                ..Table::default()
+            })
+            .into_string()
+        };
+        assert!(of_columns(6).contains("6 columns: swipe sideways"));
+        assert!(!of_columns(3).contains("swipe"));
     }
 
     #[test]

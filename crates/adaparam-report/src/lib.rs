@@ -18,7 +18,7 @@ mod terminal;
 #[cfg(test)]
 mod well_formed;
 
-pub use claim::Claim;
+pub use claim::{Claim, Tally, Verdict};
 pub use document::{Block, Report, Section};
 pub use plate::Plate;
 pub use provenance::Provenance;
@@ -69,6 +69,7 @@ pub(crate) mod sample {
         Report {
             title: EVIL.into(),
             lead: EVIL.into(),
+            findings: vec![EVIL.into(), "a second finding".into()],
             sections: vec![
                 Section::new(EVIL)
                     .with(Block::Paragraph(EVIL.into()))
@@ -77,11 +78,16 @@ pub(crate) mod sample {
                     .with(Block::Figures(vec![
                         Plate::new(&lines, EVIL).in_file("figures/a b.svg"),
                     ])),
-                Section::new("Claims").with(Block::Claims(vec![
-                    Claim::new("adaptive beats plain", Some(true), EVIL).seen_in("claims"),
-                    Claim::new(EVIL, Some(false), ""),
-                    Claim::new("at full size", None, "not run at this scale"),
-                ])),
+                Section::new("Claims")
+                    .with(Block::Heading(EVIL.into()))
+                    .with(Block::Claims(vec![
+                        Claim::new("adaptive beats plain", Verdict::Met, EVIL).seen_in("claims"),
+                        Claim::new(EVIL, Verdict::NotMet, ""),
+                        Claim::new("at full size", Verdict::NotJudged, "about larger models"),
+                        Claim::new("one seed", Verdict::NotDecided, ""),
+                        Claim::new("more than said", Verdict::Exceeded, ""),
+                        Claim::new("elsewhere", Verdict::NotRun, ""),
+                    ])),
                 Section::new("Claims").with(Block::Details {
                     summary: EVIL.into(),
                     blocks: vec![Block::Table(Table::default())],

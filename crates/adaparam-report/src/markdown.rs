@@ -10,6 +10,10 @@ impl Report {
     /// The whole report as Markdown. Drawings are shown from their files; those without one are named only.
     pub fn to_markdown(&self) -> String {
         let mut parts = vec![format!("# {}", text(&self.title)), text(&self.lead)];
+        if !self.findings.is_empty() {
+            parts.push("## Findings".to_owned());
+            parts.extend(block(&Block::List(self.findings.clone())));
+        }
         for section in &self.sections {
             parts.push(format!("## {}", text(&section.heading)));
             parts.extend(blocks(&section.blocks));
@@ -77,6 +81,7 @@ fn blocks(blocks: &[Block]) -> Vec<String> {
 
 fn block(block: &Block) -> Vec<String> {
     match block {
+        Block::Heading(heading) => vec![format!("### {}", text(heading))],
         Block::Paragraph(paragraph) => vec![text(paragraph)],
         Block::List(points) => vec![
             points
@@ -102,7 +107,7 @@ fn block(block: &Block) -> Vec<String> {
 
 fn claims(claims: &[Claim]) -> String {
     let row = |claim: &Claim| {
-        let verdict = claim.verdict();
+        let verdict = claim.verdict;
         line([
             format!("{} {}", verdict.mark(), verdict.words()),
             in_cell(&claim.text),

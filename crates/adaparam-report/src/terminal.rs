@@ -1,19 +1,15 @@
-//! The tables and claims of a report as plain text, for the end of a run.
+//! Tables as plain text, for the end of a run.
 
 use comfy_table::{
     CellAlignment, ColumnConstraint, ContentLineStyle, LineStyle, TableStyle, Width,
 };
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::claim::{Claim, Tally};
-use crate::document::{Block, Report};
 use crate::inline::plain;
 use crate::table::{Align, Cell, Table, Tone};
 
 const LEAST_WIDTH: usize = 24;
 const GAP: usize = 2;
-/// The longest verdict with its mark.
-const BADGE: usize = 9;
 /// Stands for the rule between two rows until it is known whether one is wanted. No text holds it.
 const BETWEEN_ROWS: char = '\0';
 
@@ -26,42 +22,6 @@ const RULED: TableStyle = BARE
 
 const fn rule(stroke: char) -> LineStyle {
     LineStyle::none().fill(stroke).junction(stroke)
-}
-
-impl Report {
-    /// Tables and claims, at most `width` characters wide where words allow it.
-    pub fn to_terminal(&self, width: usize) -> String {
-        let width = width.max(LEAST_WIDTH);
-        let mut parts = vec![paragraph(&self.title, width).join("\n")];
-        for section in &self.sections {
-            let mut shown = Vec::new();
-            collect(&section.blocks, width, &mut shown);
-            if !shown.is_empty() {
-                let mut heading = paragraph(&section.heading, width);
-                let longest = heading.iter().map(|line| line.width()).max().unwrap_or(0);
-                heading.push("─".repeat(longest));
-                parts.push(heading.join("\n"));
-                parts.append(&mut shown);
-            }
-        }
-        if self.tally() != Tally::default() {
-            let sentence = format!("Claims: {}.", self.tally().sentence());
-            parts.push(paragraph(&sentence, width).join("\n"));
-        }
-        parts.retain(|part| !part.is_empty());
-        parts.join("\n\n") + "\n"
-    }
-}
-
-fn collect(blocks: &[Block], width: usize, parts: &mut Vec<String>) {
-    for block in blocks {
-        match block {
-            Block::Table(table) => parts.push(table.to_terminal(width)),
-            Block::Claims(claims) => parts.push(claims_text(claims, width)),
-            Block::Paragraph(_) | Block::List(_) | Block::Figures(_) | Block::Details { .. } => {}
-        }
-    }
-    parts.retain(|part| !part.is_empty());
 }
 
 impl Table {
@@ -173,19 +133,6 @@ impl Table {
     }
 }
 
-fn claims_text(claims: &[Claim], width: usize) -> String {
-    let pairs = claims.iter().map(|claim| {
-        let verdict = claim.verdict();
-        let mut body = vec![one_line(&claim.text), one_line(&claim.evidence)];
-        body.retain(|text| !text.is_empty());
-        (
-            format!("{} {}", verdict.mark(), verdict.words()),
-            body.join("\n"),
-        )
-    });
-    side_by_side(pairs, BADGE, width).join("\n")
-}
-
 /// The text, marked if it is the best, and the detail in brackets.
 fn cell_text(cell: &Cell, between: &str) -> String {
     let mark = if cell.tone == Tone::Best { "*" } else { "" };
@@ -247,7 +194,18 @@ fn lines(mut grid: comfy_table::Table, widths: &[usize]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Column, Row, Section, sample};
+    use crate::sample::{self, EVIL};
+    use crate::{Column, Row};
+
+    /// A table full of characters that mean something to some format.
+    fn evil() -> Table {
+        Table {
+            caption: EVIL.into(),
+            columns: vec![Column::text(EVIL), Column::number("Test").unit("%")],
+            rows: vec![Row::from([EVIL.into(), Cell::from("92.1").detail(EVIL)])],
+            notes: vec![EVIL.into()],
+        }
+    }
 
     fn table() -> Table {
         Table {
@@ -293,10 +251,7 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         for width in 24..120 {
-            for text in [
-                table().to_terminal(width),
-                sample::report().to_terminal(width),
-            ] {
+            for text in [table().to_terminal(width), evil().to_terminal(width)] {
                 for line in text.lines() {
                     assert!(line.width() <= width, "{} > {width}: {line}", line.width());
                 }
@@ -317,30 +272,6 @@ mod tests {
     fn a_very_narrow_terminal_gets_lists() {
         let text = table().to_terminal(24);
         assert!(text.contains("Parameters  7,850"), "{text}");
-    }
-
-    #[test]
-    fn claims_show_their_verdict_and_the_tally() {
-        let text = sample::report().to_terminal(80);
-        assert!(text.contains("✓ met      adaptive beats plain"), "{text}");
-        assert!(
-            text.ends_with("Claims: 1 met, 1 not met, 1 not run.\n"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn what_is_folded_away_stays_so() {
-        let folded = Block::Details {
-            summary: "all runs".into(),
-            blocks: vec![Block::Table(table())],
-        };
-        let report = Report {
-            title: "a report".into(),
-            sections: vec![Section::new("a section").with(folded)],
-            ..Report::default()
-        };
-        assert_eq!(report.to_terminal(80), "a report\n");
     }
 
     #[test]

@@ -235,6 +235,7 @@ fn page(runs: &Named<'_>, table: Table) -> Report {
             number::count(runs.len(), "run"),
             names.join(", ")
         ),
+        findings: Vec::new(),
         sections: vec![
             section,
             Section::new("Curves").with(Block::Figures(vec![Plate::new(

@@ -232,7 +232,7 @@ impl Run {
             None => sweep.manifest().runs.iter().collect(),
         };
         let corpora = sweeping.corpora(runs.iter().copied())?;
-        let advance = sweeping.run(&sweep, &runs, &corpora)?;
+        let advance = sweeping.run(&sweep, &runs, &corpora, &sweep.manifest().experiment)?;
         say!("{}", states(&Collected::read(&sweep)));
         if advance.left > advance.busy {
             say!(

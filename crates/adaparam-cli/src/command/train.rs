@@ -17,7 +17,7 @@ use crate::compute_choice::ComputeChoice;
 use crate::data_folder::data_folder;
 use crate::memory::refuse_what_cannot_fit;
 use crate::model_choice::{assignment, configuration, with_changes};
-use crate::say::remark;
+use crate::say::{alert, remark};
 use crate::training::{CONFIG, Session, lock, report_damaged, shell_word, warn_of_cuts};
 use crate::{interrupt, provenance};
 

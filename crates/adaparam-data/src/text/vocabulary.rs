@@ -214,7 +214,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::text::EOS;
 
     fn words(text: &Text, min_count: usize) -> Vocabulary {
         Vocabulary::new(Tokens::default(), text, min_count)

@@ -5,6 +5,7 @@
 //! are under way but the file system: each run is locked by the process that is at it, and the lock ends with the
 //! process.
 
+mod adopt;
 mod collect;
 mod folder;
 mod manifest;

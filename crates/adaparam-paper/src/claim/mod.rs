@@ -8,6 +8,8 @@ mod wording;
 pub use table::{ClaimId, SENTENCES};
 pub(crate) use wording::Wording;
 
+use adaparam_report::Verdict;
+
 use crate::experiment::Experiment;
 use crate::result::Claim;
 
@@ -60,7 +62,7 @@ impl JudgedBy {
         self.sentences()
             .map(|sentence| Wording::from(sentence.id))
             .filter(Wording::is_whole)
-            .map(|wording| wording.judged(None, String::new()))
+            .map(|wording| wording.judged(Verdict::NotRun, String::new()))
             .collect()
     }
 }
@@ -139,10 +141,10 @@ mod tests {
 
     #[test]
     fn an_experiment_that_was_not_run_tells_whole_sentences() {
-        for (by, count) in [(JudgedBy::Tail, 3), (JudgedBy::Images, 3)] {
+        for (by, count) in [(JudgedBy::Tail, 2), (JudgedBy::Images, 3)] {
             let open = by.open_claims();
             assert_eq!(open.len(), count, "{by:?}");
-            assert!(open.iter().all(|claim| claim.met.is_none()));
+            assert!(open.iter().all(|claim| claim.verdict == Verdict::NotRun));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A sentence of the paper in the words in which it is judged.
 
+use adaparam_report::Verdict;
+
 use super::ClaimId;
 use crate::result::Claim;
 
@@ -40,11 +42,11 @@ impl Wording {
     }
 
     /// What became of it.
-    pub(crate) fn judged(self, met: Option<bool>, evidence: String) -> Claim {
+    pub(crate) fn judged(self, verdict: Verdict, evidence: String) -> Claim {
         Claim {
             id: Some(self.id),
             claim: self.text,
-            met,
+            verdict,
             evidence,
         }
     }

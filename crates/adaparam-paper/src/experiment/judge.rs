@@ -1,10 +1,13 @@
 //! Judging a sentence of the paper by the runs of a sweep.
 
 use adaparam_lm::sweep::CollectedRun;
+use adaparam_report::{Verdict, number};
 
 use super::scale::PAPER_EPOCHS;
-use super::study::Study;
+use super::study::{Study, TextInWords};
 use crate::claim::{ClaimId, Wording};
+use crate::decision;
+use crate::finding::{PERPLEXITY, spread_in_words};
 use crate::result::{Claim, Scale, Spread};
 
 const NOT_ENDED: &str = "not all of these models have ended";
@@ -29,37 +32,36 @@ pub(super) struct Judge<'a> {
 impl Judge<'_> {
     /// Whether in each pair the first model's validation perplexity is lower than the second's by more than a share.
     pub(super) fn lower(&self, id: ClaimId, by: f64, pairs: &[(&str, &str)]) -> Claim {
-        let mut all = true;
+        let mut verdicts = Vec::new();
         let mut evidence = Vec::new();
         for (better, worse) in pairs {
-            let (Some(one), Some(other)) = (self.valid(better), self.valid(worse)) else {
+            let (Some(one), Some(other)) = (self.spread(better), self.spread(worse)) else {
                 return self.open(id, NOT_ENDED);
             };
-            let gain = if other.is_finite() {
-                1.0 - one / other
-            } else {
-                1.0
-            };
-            all &= one.is_finite() && gain > by;
-            let sign = if one < other { "<" } else { "≥" };
-            let percent = if one.is_finite() && other.is_finite() {
-                format!(" ({:+.1}\u{a0}%)", -100.0 * gain).replace('-', "−")
-            } else {
-                String::new()
-            };
+            verdicts.push(decision::lower(
+                &one,
+                &other.map(|value| value * (1.0 - by)),
+            ));
             evidence.push(format!(
-                "{better} {} {sign} {worse} {}{percent}",
-                perplexity(one),
-                perplexity(other)
+                "{} {} against {} {}{}",
+                self.label(better),
+                in_words(&one),
+                self.label(worse),
+                in_words(&other),
+                gain(&one, &other)
             ));
         }
-        let rows = pairs.iter().flat_map(|(better, worse)| [*better, *worse]);
+        let rows: Vec<&str> = pairs
+            .iter()
+            .flat_map(|(one, other)| [*one, *other])
+            .collect();
+        let verdict = decision::all(verdicts);
         let evidence = format!(
-            "validation perplexity, median over seeds: {}; {}",
-            evidence.join(", "),
-            self.behind(rows)
+            "validation perplexity of {}{}",
+            evidence.join("; "),
+            self.remarks(verdict, &rows)
         );
-        self.verdict(id, all, evidence)
+        self.verdict(id, verdict, evidence)
     }
 
     /// Whether a model ends lower than each other one, and is sooner where that one ends.
@@ -68,33 +70,51 @@ impl Judge<'_> {
         let first_below = |curve: &[f64], level: f64| curve.iter().position(|&loss| loss <= level);
         let curve = self.median_curve(row);
         let curves: Vec<Vec<f64>> = others.iter().map(|row| self.median_curve(row)).collect();
+        let Some(ending) = self.spread(row) else {
+            return self.open(id, NOT_ENDED);
+        };
         if curve.is_empty() || curves.iter().any(Vec::is_empty) {
             return self.open(id, NOT_ENDED);
         }
-        // A curve may be finite up to the epoch in which a run diverged; what it came to is not.
-        let ending = |row: &str| self.valid(row).unwrap_or(f64::INFINITY);
-        let mut all = ending(row).is_finite();
+        let mut verdicts = Vec::new();
         let mut evidence = vec![format!("lowest validation loss {:.3}", lowest(&curve))];
         for (other, their) in others.iter().zip(&curves) {
-            if ending(other).is_infinite() {
-                evidence.push(format!("{other} diverged"));
+            let Some(their_ending) = self.spread(other) else {
+                return self.open(id, NOT_ENDED);
+            };
+            let best = decision::lower(&ending, &their_ending);
+            // A curve may be finite up to the epoch in which a run diverged; what it came to is not.
+            if their_ending.median.is_infinite() {
+                verdicts.push(best);
+                evidence.push(format!("{} diverged", self.label(other)));
                 continue;
             }
             let level = lowest(their);
             let (ours, theirs) = (first_below(&curve, level), first_below(their, level));
-            all &= ending(row) < ending(other) && ours.is_some() && ours < theirs;
+            let is_faster = ours.is_some() && ours < theirs;
+            verdicts.push(match best {
+                Verdict::Met if !is_faster => Verdict::NotMet,
+                best => best,
+            });
             evidence.push(match (ours, theirs) {
                 (Some(ours), Some(theirs)) => format!(
-                    "{level:.3} in epoch {}, {other} in epoch {}",
+                    "the {level:.3} of {} in epoch {} instead of {}",
+                    self.label(other),
                     ours + 1,
                     theirs + 1
                 ),
-                _ => format!("{level:.3} never, though {other} does"),
+                _ => format!("the {level:.3} of {} never", self.label(other)),
             });
         }
-        let rows = others.iter().copied().chain([row]);
-        let evidence = format!("{row}: {}; {}", evidence.join(", "), self.behind(rows));
-        self.verdict(id, all, evidence)
+        let rows: Vec<&str> = others.iter().copied().chain([row]).collect();
+        let verdict = decision::all(verdicts);
+        let evidence = format!(
+            "{}: {}{}",
+            self.label(row),
+            evidence.join(", "),
+            self.remarks(verdict, &rows)
+        );
+        self.verdict(id, verdict, evidence)
     }
 
     /// Whether a model of the paper's size is better than a published one, smaller, not deeper, and ready by an epoch.
@@ -128,23 +148,48 @@ impl Judge<'_> {
         judge: impl Fn(&Self) -> Option<(bool, String)>,
     ) -> Claim {
         if self.study.scale != Scale::Full {
-            return self.open(wording, "about models of the paper's size");
+            return self.not_judged(wording, "about models of the paper's size");
         }
         let runs = &self.study.collected.manifest.runs;
         let epochs = runs.iter().map(|run| run.config.train.epochs).min();
         if let Some(epochs) = epochs.filter(|&epochs| epochs < PAPER_EPOCHS) {
             let reason = format!("about {PAPER_EPOCHS} epochs, and these models have {epochs}");
-            return self.open(wording, &reason);
+            return self.not_judged(wording, &reason);
         }
-        let behind = self.behind(rows.iter().copied());
+        let seeds = rows.iter().map(|row| self.ended(row).len()).min();
+        let decided = |met: bool| match (seeds, met) {
+            (Some(0 | 1), _) => Verdict::NotDecided,
+            (_, true) => Verdict::Met,
+            (_, false) => Verdict::NotMet,
+        };
+        let told = |met: bool, evidence: &str| {
+            let verdict = decided(met);
+            let evidence = format!("{evidence}{}", self.remarks(verdict, rows));
+            (verdict, evidence)
+        };
         let diverged = |row: &&str| self.valid(row).is_some_and(f64::is_infinite);
-        if let Some(row) = rows.iter().copied().find(|row| diverged(row)) {
-            return self.verdict(wording, false, format!("{row} diverged; {behind}"));
-        }
-        match judge(self) {
-            Some((met, evidence)) => self.verdict(wording, met, format!("{evidence}; {behind}")),
-            None => self.open(wording, NOT_ENDED),
-        }
+        let (verdict, evidence) = if let Some(row) = rows.iter().copied().find(|row| diverged(row))
+        {
+            told(false, &format!("{} diverged", self.label(row)))
+        } else if let Some((met, evidence)) = judge(self) {
+            told(met, &evidence)
+        } else {
+            return self.open(wording, NOT_ENDED);
+        };
+        self.verdict(wording, verdict, evidence)
+    }
+
+    /// The name of a row in tables.
+    fn label(&self, row: &str) -> &'static str {
+        let rows = self.study.experiment.rows(Scale::Full);
+        let found = rows.iter().find(|model| model.key == row);
+        found.map_or("a model", |model| model.label)
+    }
+
+    /// The validation perplexities of a row.
+    fn spread(&self, row: &str) -> Option<Spread> {
+        let scores = self.study.collected.valid_perplexities(row);
+        (!scores.is_empty()).then(|| Spread::of(scores))
     }
 
     /// The runs of a row that have finished or diverged.
@@ -204,46 +249,85 @@ impl Judge<'_> {
         })
     }
 
-    /// The runs that stand behind numbers of these rows, and how many more are planned.
-    fn behind<'a>(&self, rows: impl IntoIterator<Item = &'a str>) -> String {
-        let mut named: Vec<&str> = Vec::new();
-        let (mut ids, mut missing) = (Vec::new(), 0);
-        for row in rows {
-            if named.contains(&row) {
-                continue;
+    /// How many seeds stand behind numbers of these rows, how many more are planned, and why nothing is decided if so.
+    fn remarks(&self, verdict: Verdict, rows: &[&str]) -> String {
+        let mut named: Vec<&str> = rows.to_vec();
+        named.sort_unstable();
+        named.dedup();
+        let seeds: Vec<usize> = named.iter().map(|row| self.ended(row).len()).collect();
+        let planned = named
+            .iter()
+            .map(|row| self.study.collected.runs_of(row).count());
+        let missing = planned.sum::<usize>() - seeds.iter().sum::<usize>();
+        let (fewest, most) = (seeds.iter().min(), seeds.iter().max());
+        let mut remarks = match (fewest, most) {
+            (Some(fewest), Some(most)) if fewest != most => {
+                format!(" ({fewest} to {} of each)", number::count(*most, "seed"))
             }
-            named.push(row);
-            let ended = self.ended(row);
-            missing += self.study.collected.runs_of(row).count() - ended.len();
-            ids.extend(ended.iter().map(|run| format!("`{}`", run.spec.id)));
-        }
-        let missing = match missing {
-            0 => String::new(),
-            missing => format!(", {missing} more not finished"),
+            (_, most) => format!(" ({} of each)", number::count(*most.unwrap_or(&0), "seed")),
         };
-        format!("runs {}{missing}", ids.join(", "))
+        if missing > 0 {
+            remarks = format!("{remarks}; {} not finished", number::count(missing, "run"));
+        }
+        if verdict == Verdict::NotDecided {
+            let why = match fewest {
+                Some(0 | 1) => decision::ONE_SEED,
+                _ => decision::SPREAD,
+            };
+            remarks = format!("{remarks}; {why}");
+        }
+        remarks
     }
 
     pub(super) fn verdict(
         &self,
         wording: impl Into<Wording>,
-        met: bool,
+        verdict: Verdict,
         evidence: String,
     ) -> Claim {
-        // Minutes on embedded text judge nothing.
-        let met = (self.study.scale != Scale::Quick).then_some(met);
-        wording.into().judged(met, self.at_this_scale(&evidence))
+        // Minutes on embedded text judge nothing, and a sentence about one text is not judged on another.
+        let is_judged = self.study.scale != Scale::Quick && self.study.is_on_the_papers_text();
+        let verdict = if is_judged {
+            verdict
+        } else {
+            Verdict::NotJudged
+        };
+        wording
+            .into()
+            .judged(verdict, self.at_this_scale(&evidence))
     }
 
+    /// A sentence that these runs say nothing about yet.
     pub(super) fn open(&self, wording: impl Into<Wording>, reason: &str) -> Claim {
-        wording.into().judged(None, self.at_this_scale(reason))
+        wording
+            .into()
+            .judged(Verdict::NotRun, self.at_this_scale(reason))
+    }
+
+    fn not_judged(&self, wording: impl Into<Wording>, reason: &str) -> Claim {
+        wording
+            .into()
+            .judged(Verdict::NotJudged, self.at_this_scale(reason))
     }
 
     fn at_this_scale(&self, evidence: &str) -> String {
-        let study = self.study;
-        let (name, scale) = (study.experiment.name(), study.scale.name());
-        format!("{name} at scale {scale}: {evidence}.")
+        let (text, scale) = (self.study.text().name_of_text(), self.study.scale.name());
+        format!("{text}, {scale} scale: {evidence}.")
     }
+}
+
+/// `: 10.6 % lower`, where both models have an end.
+fn gain(one: &Spread, other: &Spread) -> String {
+    if !one.median.is_finite() || !other.median.is_finite() {
+        return String::new();
+    }
+    let share = 100.0 * (one.median / other.median - 1.0);
+    let way = if share < 0.0 { "lower" } else { "higher" };
+    format!(", {:.1}\u{a0}% {way}", share.abs())
+}
+
+fn in_words(spread: &Spread) -> String {
+    spread_in_words(spread, PERPLEXITY.format)
 }
 
 fn median(scores: Vec<f64>) -> Option<f64> {

@@ -19,6 +19,7 @@ pub(crate) use robustness::{PaperShares, RobustnessNumbers};
 pub use row::{ModelRow, PaperScore};
 pub(crate) use scale::PAPER_EPOCHS;
 pub use study::Study;
+pub(crate) use study::TextInWords;
 
 use crate::result::Scale;
 

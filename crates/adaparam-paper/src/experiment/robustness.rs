@@ -80,8 +80,7 @@ impl PaperShares {
 impl Study {
     /// Whether the models learn from WikiText-2.
     pub(crate) fn is_on_wikitext_2(&self) -> bool {
-        let mut runs = self.collected.manifest.runs.iter();
-        runs.any(|run| run.config.data.set == TextSource::WikiText2)
+        self.text() == TextSource::WikiText2
     }
 }
 

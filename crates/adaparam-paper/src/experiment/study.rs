@@ -1,13 +1,14 @@
 //! What an experiment has found: a row for each model, with its spread over seeds or draws.
 
-use adaparam_lm::LanguageModelConfig;
 use adaparam_lm::sweep::{Collected, CollectedRun, RunState, Sweep};
+use adaparam_lm::{LanguageModelConfig, TextSource};
 use adaparam_runs::run_folder::MANIFEST;
 use serde_json::{Value, json};
 
 use super::Experiment;
 use super::claims::claims;
 use crate::PaperError;
+use crate::finding::{Comparison, PERPLEXITY};
 use crate::result::Scale;
 use crate::result::{ExperimentResult, Row, Spread};
 
@@ -36,6 +37,80 @@ impl Study {
         })
     }
 
+    /// The text that the models have learned from.
+    pub(crate) fn text(&self) -> TextSource {
+        let mut runs = self.collected.manifest.runs.iter();
+        let first = runs.next().map(|run| run.config.data.set);
+        first.unwrap_or(self.experiment.text(self.scale))
+    }
+
+    /// Whether that is a text that the paper has numbers for.
+    pub(crate) fn is_on_the_papers_text(&self) -> bool {
+        let text = self.text();
+        text == self.experiment.text(Scale::Full)
+            || (self.experiment == Experiment::Robustness && text == TextSource::WikiText2)
+    }
+
+    /// The name of the section, which says what the models have learned from.
+    pub fn heading(&self) -> String {
+        let on = self.text().in_words();
+        match self.experiment {
+            Experiment::Ptb | Experiment::WikiText2 if self.is_on_the_papers_text() => {
+                self.experiment.heading().to_owned()
+            }
+            Experiment::Ptb | Experiment::WikiText2 => format!("Language models on {on}"),
+            Experiment::Ablation => format!("Ablation on {on}"),
+            Experiment::Robustness => format!("Robustness on {on}"),
+        }
+    }
+
+    /// A name for files and the bar of links.
+    pub(crate) fn short_name(&self) -> String {
+        match (self.experiment, self.is_on_the_papers_text()) {
+            (Experiment::Ptb, true) => "Penn Treebank".to_owned(),
+            (Experiment::WikiText2, true) => "WikiText-2".to_owned(),
+            (Experiment::Ptb | Experiment::WikiText2, false) => "Language models".to_owned(),
+            (Experiment::Ablation, _) => "Ablation".to_owned(),
+            (Experiment::Robustness, _) => "Robustness".to_owned(),
+        }
+    }
+
+    /// The name of its figure's file.
+    pub(crate) fn figure_name(&self) -> String {
+        let on = if self.is_on_the_papers_text() {
+            String::new()
+        } else {
+            format!("-on-{}", self.text().file_name())
+        };
+        let name = match (self.experiment, self.is_on_the_papers_text()) {
+            (Experiment::Ptb | Experiment::WikiText2, false) => "language-models",
+            _ => self.experiment.name(),
+        };
+        format!("{name}{on}")
+    }
+
+    /// What is worth a sentence, the most telling first.
+    pub(crate) fn comparisons(&self, result: &ExperimentResult) -> Vec<Comparison> {
+        let pairs: &[(&str, &str)] = match self.experiment {
+            Experiment::Ptb | Experiment::WikiText2 => &[("lstm", "recurrent"), ("lstm", "static")],
+            Experiment::Ablation => &[("lstm", "hybrid-io"), ("lstm", "static-output")],
+            Experiment::Robustness => &[],
+        };
+        let is = |key: &'static str| {
+            move |row: &Row| row.metrics.get("key").and_then(Value::as_str) == Some(key)
+        };
+        let on = match self.experiment {
+            Experiment::Ablation => format!("{}, ablation", self.text().name_of_text()),
+            _ => self.text().name_of_text().to_owned(),
+        };
+        pairs
+            .iter()
+            .filter_map(|(plain, adaptive)| {
+                Comparison::of(result, &on, PERPLEXITY, is(plain), is(adaptive))
+            })
+            .collect()
+    }
+
     /// Rows and claims.
     pub(crate) fn summarise(&self) -> ExperimentResult {
         let (experiment, scale) = (self.experiment, self.scale);
@@ -51,7 +126,8 @@ impl Study {
                         row.metrics.insert(name.to_owned(), value);
                     };
                     insert("key", json!(model.key));
-                    if let Some(paper) = model.paper {
+                    // The paper's numbers are about its own texts.
+                    if let Some(paper) = model.paper.filter(|_| self.is_on_the_papers_text()) {
                         insert("paper_size", json!(paper.size));
                         insert("paper_valid_perplexity", json!(paper.valid));
                         insert("paper_test_perplexity", json!(paper.test));
@@ -139,7 +215,7 @@ impl Experiment {
         named(sweep, "experiment", name, &Self::ALL, Self::name)
     }
 
-    /// Its name in a report.
+    /// Its name in a report, of its own text.
     pub const fn heading(self) -> &'static str {
         match self {
             Self::Ptb => "Penn Treebank",
@@ -160,13 +236,54 @@ impl Experiment {
     }
 }
 
+/// Texts in words.
+pub(crate) trait TextInWords {
+    /// As a part of a sentence.
+    fn in_words(self) -> &'static str;
+    /// By itself.
+    fn name_of_text(self) -> &'static str;
+    /// In the name of a file.
+    fn file_name(self) -> &'static str;
+}
+
+impl TextInWords for TextSource {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::MobyDick => "Moby-Dick",
+            Self::Ptb => "the Penn Treebank",
+            Self::WikiText2 => "WikiText-2",
+            Self::Files => "a text of your own",
+        }
+    }
+
+    fn name_of_text(self) -> &'static str {
+        match self {
+            Self::Ptb => "Penn Treebank",
+            Self::Files => "Your own text",
+            other => other.in_words(),
+        }
+    }
+
+    fn file_name(self) -> &'static str {
+        match self {
+            Self::MobyDick => "moby-dick",
+            Self::Ptb => "ptb",
+            Self::WikiText2 => "wikitext-2",
+            Self::Files => "own-text",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use adaparam_lm::sweep::{Manifest, RunSpec};
+    use adaparam_report::Report;
 
     use super::*;
+    use crate::experiment::PlanChoices;
+    use crate::page;
 
     #[test]
     fn a_sweep_is_read_by_the_names_in_its_manifest() {
@@ -196,6 +313,74 @@ mod tests {
             of_no_size.ends_with("scale = huge: must be one of full, medium, small, quick"),
             "{of_no_size}"
         );
+    }
+
+    #[test]
+    fn a_study_is_named_after_the_text_that_it_was_trained_on() {
+        let planned = |experiment: Experiment, scale, set: Option<&str>| {
+            let choices = PlanChoices {
+                scale,
+                seeds: 1,
+                draws: None,
+                changes: set
+                    .map(|set| ("data.set".to_owned(), set.to_owned()))
+                    .into_iter()
+                    .collect(),
+            };
+            let manifest = experiment.plan(&choices, Path::new("")).unwrap();
+            Study {
+                experiment,
+                scale,
+                collected: Collected {
+                    manifest,
+                    runs: Vec::new(),
+                },
+            }
+        };
+        for experiment in Experiment::ALL {
+            let quick = planned(experiment, Scale::Quick, None);
+            assert!(
+                quick.heading().ends_with("on Moby-Dick"),
+                "{}",
+                quick.heading()
+            );
+            assert!(
+                quick.figure_name().ends_with("-on-moby-dick"),
+                "{}",
+                quick.figure_name()
+            );
+            let page = match experiment {
+                Experiment::Robustness => page::robustness(&quick, &quick.summarise()),
+                _ => page::language_models(&quick, &quick.summarise()),
+            };
+            let report = Report {
+                sections: vec![page.section],
+                ..Report::default()
+            };
+            let shown = report.to_html();
+            assert!(shown.contains("Moby-Dick"));
+            for wrong in [
+                "Penn Treebank",
+                "WikiText-2",
+                ">Paper<",
+                "AWD-LSTM",
+                "Compare Figure",
+            ] {
+                assert!(!shown.contains(wrong), "{experiment:?} says {wrong}");
+            }
+            let rows = quick.summarise().rows;
+            assert!(
+                rows.iter()
+                    .all(|row| !row.metrics.contains_key("paper_size"))
+            );
+        }
+        let small = planned(Experiment::Ptb, Scale::Small, None);
+        assert_eq!(small.heading(), "Penn Treebank");
+        let moved = planned(Experiment::Ptb, Scale::Small, Some("moby-dick"));
+        assert_eq!(moved.heading(), "Language models on Moby-Dick");
+        let robust = planned(Experiment::Robustness, Scale::Small, Some("wikitext-2"));
+        assert_eq!(robust.heading(), "Robustness on WikiText-2");
+        assert!(robust.is_on_the_papers_text());
     }
 
     #[test]

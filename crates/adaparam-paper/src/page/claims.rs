@@ -1,21 +1,56 @@
-//! Every sentence of the paper that makes a measurable claim, on one page.
+//! What the experiments found, and every sentence of the paper that makes a measurable claim.
 
-use adaparam_report::{Block, Claim, Section};
+use adaparam_report::{Block, Claim, Section, Verdict};
 
 use super::{Page, claims};
 use crate::claim::{self, Wording};
+use crate::part::PartReport;
 use crate::result;
+
+/// As many sentences as a person reads before the tables.
+const MOST_FINDINGS: usize = 5;
+
+/// What the parts of a report found, at most five sentences: the first of each part, then the second of each, and so on.
+/// Parts that say the same of two texts share a sentence.
+pub fn findings(parts: &[PartReport]) -> Vec<String> {
+    let mut lists: Vec<Vec<String>> = Vec::new();
+    for part in parts {
+        let clauses = part.findings.clone();
+        match lists.last_mut() {
+            Some(before) if part.shares_a_sentence && !before.is_empty() => {
+                for (one, other) in before.iter_mut().zip(clauses) {
+                    *one = format!("{one}. {other}");
+                }
+            }
+            _ => lists.push(clauses),
+        }
+    }
+    let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+    let in_turn = (0..longest).flat_map(|at| lists.iter().filter_map(move |list| list.get(at)));
+    let chosen: Vec<&String> = in_turn.take(MOST_FINDINGS).collect();
+    // In the order of the sections.
+    let all = lists
+        .iter()
+        .flatten()
+        .filter(|finding| chosen.contains(finding));
+    all.map(|finding| format!("{finding}.")).collect()
+}
 
 /// The claims of all pages, each pointing to the section that shows its evidence, those of experiments that are not
 /// there, and those that no experiment tries.
 pub fn all_claims(pages: &[Page], absent: &[(String, Vec<result::Claim>)]) -> Section {
-    let mut section = Section::new("Claims of the paper").with(Block::Paragraph(
-        "Each sentence with a measurable claim. “Not run” is also said of a claim that this scale cannot judge.".into(),
-    ));
+    let mut section = Section::new("Claims of the paper")
+        .called("Claims")
+        .with(Block::Paragraph(
+            "Each sentence of the paper that can be measured. “Not decided”: there is one seed only, or the seeds differ by \
+             more than what is compared. “Exceeded”: it holds, by more than the paper says. “Not judged at this scale”: \
+             it is about larger models, longer training or another text."
+                .into(),
+        ));
     for page in pages.iter().filter(|page| !page.claims.is_empty()) {
         let claims = page.claims.iter().cloned();
         section = section
-            .with(Block::Paragraph(page.section.heading.clone()))
+            .with(Block::Heading(page.section.heading.clone()))
             .with(Block::Claims(
                 claims
                     .map(|claim| claim.seen_in(page.section.anchor.clone()))
@@ -23,16 +58,17 @@ pub fn all_claims(pages: &[Page], absent: &[(String, Vec<result::Claim>)]) -> Se
             ));
     }
     for (heading, open) in absent.iter().filter(|(_, open)| !open.is_empty()) {
-        let not_there =
-            |claim: &result::Claim| Claim::new(&claim.claim, None, "not part of this report");
+        let not_there = |claim: &result::Claim| {
+            Claim::new(&claim.claim, Verdict::NotRun, "Not part of this report.")
+        };
         section = section
-            .with(Block::Paragraph(heading.clone()))
+            .with(Block::Heading(heading.clone()))
             .with(Block::Claims(open.iter().map(not_there).collect()));
     }
     let not_tried: Vec<result::Claim> = claim::not_judged()
-        .map(|(id, reason)| Wording::from(id).judged(None, reason.to_owned()))
+        .map(|(id, reason)| Wording::from(id).judged(Verdict::NotRun, reason.to_owned()))
         .collect();
     section
-        .with(Block::Paragraph("Not part of any experiment here".into()))
+        .with(Block::Heading("Not part of any experiment here".into()))
         .with(Block::Claims(claims(&not_tried)))
 }

@@ -28,10 +28,12 @@ pub fn heat_maps(matrices: &[AdaptedMatrix]) -> Page {
     let name = "figures/heat-maps.svg";
     let caption = "The matrix that stands in for W at one input, read out of four layers. Output adaptation \
                    rescales rows, input adaptation columns, IO adaptation sub-matrices; SVA scales singular values. \
-                   Compare Figure 1 of the paper.";
-    let section = Section::new("What adaptation does to a matrix").with(Block::Figures(vec![
-        Plate::new(&figure, caption).in_file(name),
-    ]));
+                   Each matrix has its own colour scale. Compare Figure 1 of the paper.";
+    let section = Section::new("What adaptation does to a matrix")
+        .called("Matrix")
+        .with(Block::Figures(vec![
+            Plate::new(&figure, caption).in_file(name),
+        ]));
     Page {
         section,
         drawings: vec![Drawing {

@@ -1,28 +1,30 @@
-use adaparam_lm::TextSource;
 use adaparam_lm::sweep::CollectedRun;
-use adaparam_report::figure::{Axis, Colour, Figure, Line, Lines, Rule, Size};
+use adaparam_report::figure::{Axis, Figure, Line, Lines, Rule, Size};
 use adaparam_report::number::{self, duration};
 use adaparam_report::{Block, Cell, Column, Plate, Row, Section, Table, Tone};
 
 use super::runs::with_runs;
-use super::stroke::{Stroke, strokes};
+use super::stroke::strokes;
 use super::{Drawing, Page, claims, count_cell, spread_cell};
-use crate::experiment::{Experiment, PAPER_EPOCHS, Study};
+use crate::experiment::{Experiment, PAPER_EPOCHS, Study, TextInWords};
 use crate::result::{ExperimentResult, Row as ResultRow, Scale, Spread};
 
 /// Sections 4.3 to 4.5 of the paper: Tables 2, 3 and 4, and Figure 3.
 pub(crate) fn language_models(study: &Study, result: &ExperimentResult) -> Page {
     let experiment = study.experiment;
     let figure = validation_curves(study);
-    let file = format!("figures/{}-validation.svg", experiment.name());
-    let caption = match experiment {
-        Experiment::Ptb => {
-            "Validation loss by epoch, the median over seeds with the smallest and largest. Compare Figure 3 of the \
-             paper."
-        }
-        _ => "Validation loss by epoch, the median over seeds with the smallest and largest.",
-    };
-    let section = Section::new(experiment.heading())
+    let file = format!("figures/{}-validation.svg", study.figure_name());
+    let mut caption = format!("Validation loss on {} by epoch", study.text().in_words());
+    // What is drawn: a band where a model has several runs.
+    caption.push_str(match most_runs(study) {
+        0 | 1 => ", one run of each model.",
+        _ => ": the median over seeds, with a band from the smallest to the largest where a model has several.",
+    });
+    if experiment == Experiment::Ptb && study.is_on_the_papers_text() {
+        caption.push_str(" Compare Figure 3 of the paper.");
+    }
+    let section = Section::new(study.heading())
+        .called(study.short_name())
         .with(Block::Paragraph(protocol(study)))
         .with(Block::Table(table(study, result)))
         .with(Block::Figures(vec![
@@ -38,17 +40,22 @@ pub(crate) fn language_models(study: &Study, result: &ExperimentResult) -> Page 
     }
 }
 
+/// The most runs that a model's line is drawn from.
+fn most_runs(study: &Study) -> usize {
+    let rows = study.experiment.rows(study.scale);
+    let runs = rows.iter().map(|row| {
+        let runs = study.collected.runs_of(row.key);
+        runs.filter(|run| run.progress.state.is_ended()).count()
+    });
+    runs.max().unwrap_or(0)
+}
+
 /// What was trained on what, and how.
 pub(super) fn protocol(study: &Study) -> String {
     let manifest = &study.collected.manifest;
     let config = &manifest.runs[manifest.runs.len() - 1].config;
     let (data, train) = (&config.data, &config.train);
-    let text = match data.set {
-        TextSource::MobyDick => "the embedded Moby-Dick",
-        TextSource::Ptb => "the Penn Treebank",
-        TextSource::WikiText2 => "WikiText-2",
-        TextSource::Files => "texts of one's own",
-    };
+    let text = study.text().in_words();
     let part = match data.train_words {
         0 => String::new(),
         words => format!(
@@ -74,11 +81,12 @@ pub(super) fn protocol(study: &Study) -> String {
         ),
     };
     let stand_in = match study.scale {
-        Scale::Quick => {
-            " Tiny models on a stand-in text: the paper's numbers are for orientation only."
+        _ if !study.is_on_the_papers_text() => {
+            " The paper has no numbers for this text, so none stand here."
         }
-        Scale::Small | Scale::Medium => {
-            " Perplexities are those of smaller models trained for less time: compare the order, not the numbers."
+        Scale::Quick | Scale::Small | Scale::Medium => {
+            " Smaller models, trained for less time than the paper's: compare the order of perplexities, not the \
+             numbers."
         }
         Scale::Full => "",
     };
@@ -88,7 +96,7 @@ pub(super) fn protocol(study: &Study) -> String {
         _ => String::new(),
     };
     format!(
-        "The paper's {}, at scale `{}`, on {text}{part}. {size}; {}{instead} of Adam with learning rate {}, {cuts}; batches of \
+        "As in the paper's {}, at scale `{}`, on {text}{part}. {size}; {}{instead} of Adam with learning rate {}, {cuts}; batches of \
          {}, windows of about {}; gradients of the LSTM are clipped.{stand_in}",
         study.experiment.place(),
         study.scale.name(),
@@ -99,53 +107,73 @@ pub(super) fn protocol(study: &Study) -> String {
     )
 }
 
+/// With the paper's numbers where they are about the same text.
 fn table(study: &Study, result: &ExperimentResult) -> Table {
-    let published = study.experiment.published();
+    let has_paper = study.is_on_the_papers_text();
+    let published = if has_paper {
+        study.experiment.published()
+    } else {
+        Vec::new()
+    };
+    // Ours and the paper's, by turns.
+    let chosen = |cells: Vec<(bool, Cell)>| {
+        let kept = cells.into_iter().filter(|(ours, _)| *ours || has_paper);
+        Row::new(kept.map(|(_, cell)| cell).collect())
+    };
     let quoted_rows = published.iter().map(|row| {
         let none = || Cell::from("—");
         let number = |value: f64| Cell::quoted(format!("{value:.1}"));
-        Row::new(vec![
-            row.label.into(),
-            none(),
-            row.valid.map_or_else(none, number),
-            none(),
-            number(row.test),
-            none(),
-            none(),
-            row.size.map_or_else(none, Cell::quoted),
+        chosen(vec![
+            (true, row.label.into()),
+            (true, none()),
+            (false, row.valid.map_or_else(none, number)),
+            (true, none()),
+            (false, number(row.test)),
+            (true, none()),
+            (true, none()),
+            (false, row.size.map_or_else(none, Cell::quoted)),
         ])
     });
     let rows = result.rows.iter().enumerate().map(|(index, row)| {
-        let cells = Row::new(vec![
-            row.model.clone().into(),
-            score(result, row, "valid_perplexity"),
-            quoted(row, "paper_valid_perplexity"),
-            score(result, row, "test_perplexity"),
-            quoted(row, "paper_test_perplexity"),
-            seeds(row),
-            count_cell(row.params),
-            quoted(row, "paper_size"),
+        let cells = chosen(vec![
+            (true, row.model.clone().into()),
+            (true, score(result, row, "valid_perplexity")),
+            (false, quoted(row, "paper_valid_perplexity")),
+            (true, score(result, row, "test_perplexity")),
+            (false, quoted(row, "paper_test_perplexity")),
+            (true, seeds(row)),
+            (true, count_cell(row.params)),
+            (false, quoted(row, "paper_size")),
         ]);
         let begins = matches!(key(row), "static-output" | "static-io")
             || (index == 0 && !published.is_empty());
         if begins { cells.begins_group() } else { cells }
     });
+    let columns = [
+        (true, Column::text("Model")),
+        (true, Column::number("Valid")),
+        (false, Column::number("Paper, valid")),
+        (true, Column::number("Test")),
+        (false, Column::number("Paper, test")),
+        (true, Column::number("Seeds")),
+        (true, Column::number("Parameters")),
+        (false, Column::number("Paper, size")),
+    ];
+    let paper = match has_paper {
+        true => format!("; paper: {}", study.experiment.place()),
+        false => String::new(),
+    };
     Table {
         caption: format!(
-            "Perplexity, {} scale; paper: {}",
+            "Perplexity on {}, {} scale{paper}",
+            study.text().in_words(),
             study.scale.name(),
-            study.experiment.place()
         ),
-        columns: vec![
-            Column::text("Model"),
-            Column::number("Valid"),
-            Column::number("Paper"),
-            Column::number("Test"),
-            Column::number("Paper"),
-            Column::number("Seeds"),
-            Column::number("Parameters"),
-            Column::number("Paper"),
-        ],
+        columns: columns
+            .into_iter()
+            .filter(|(ours, _)| *ours || has_paper)
+            .map(|(_, column)| column)
+            .collect(),
         rows: quoted_rows.chain(rows).collect(),
         notes: vec![
             "Ours is the median over seeds, with smallest and largest below it where there are several; test \
@@ -210,11 +238,11 @@ fn failed(row: &ResultRow) -> usize {
     failed.unwrap_or(0) as usize
 }
 
-/// Figure 3: a line for each model, with the colours of the paper where it has them.
+/// Figure 3: a line for each model.
 fn validation_curves(study: &Study) -> Lines {
     let collected = &study.collected;
     let rows = study.experiment.rows(study.scale);
-    let strokes = strokes(&rows, papers_stroke);
+    let strokes = strokes(&rows);
     let series = rows.iter().zip(strokes).filter_map(|(row, stroke)| {
         // Runs that are still under way are drawn only where there is nothing else: they would bend a median.
         let runs: Vec<&CollectedRun> = collected.runs_of(row.key).collect();
@@ -251,7 +279,7 @@ fn validation_curves(study: &Study) -> Lines {
             .any(|run| !run.progress.epochs.is_empty());
         let paper = row
             .paper
-            .filter(|_| has_line && study.scale == Scale::Full)?;
+            .filter(|_| has_line && study.scale == Scale::Full && study.is_on_the_papers_text())?;
         let label = format!(
             "{}: {:.1} at the end of the paper's run",
             row.label, paper.valid
@@ -261,7 +289,7 @@ fn validation_curves(study: &Study) -> Lines {
     let train = &collected.manifest.runs[0].config.train;
     let cuts = train.cuts().into_iter().filter(|cut| *cut < train.epochs);
     Lines {
-        title: format!("Validation loss, {}", study.experiment.heading()),
+        title: format!("Validation loss on {}", study.text().in_words()),
         description: "Validation loss in nats per word by epoch, one line a model.".into(),
         x: Axis::whole("epoch"),
         y: Axis::linear("nats per word"),
@@ -283,40 +311,4 @@ fn spreads(curves: &[Vec<f64>]) -> Vec<(f64, Spread)> {
             ((epoch + 1) as f64, Spread::of(losses))
         })
         .collect()
-}
-
-/// In an ablation, a colour for each adaptation model, dashed where only outputs adapt.
-fn papers_stroke(key: &str) -> Option<Stroke> {
-    Some(match key {
-        "lstm" => Stroke::solid(Colour::BASELINE),
-        "recurrent" | "hybrid-io" => Stroke::solid(Colour::ADAPTIVE),
-        "recurrent-14m" => Stroke::solid(Colour::Grey),
-        "static" | "hybrid-output" => Stroke::dashed(Colour::ADAPTIVE),
-        "static-output" => Stroke::dashed(Colour::Purple),
-        "static-io" | "recurrent-24m" | "recurrent-32m" => Stroke::solid(Colour::Purple),
-        "lstm-output" => Stroke::dashed(Colour::Orange),
-        "lstm-io" => Stroke::solid(Colour::Orange),
-        _ => return None,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_row_has_a_stroke_of_its_own() {
-        for experiment in Experiment::ALL {
-            let mut rows = experiment.rows(Scale::Full);
-            for key in ["one-more", "and-another"] {
-                let mut row = rows[0];
-                row.key = key;
-                rows.push(row);
-            }
-            let strokes = strokes(&rows, papers_stroke);
-            for (at, stroke) in strokes.iter().enumerate() {
-                assert!(!strokes[..at].contains(stroke), "{}", rows[at].key);
-            }
-        }
-    }
 }

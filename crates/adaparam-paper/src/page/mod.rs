@@ -10,12 +10,12 @@ mod stroke;
 mod tail;
 mod whole;
 
-pub use claims::all_claims;
+pub use claims::{all_claims, findings};
 pub use heat_maps::heat_maps;
 pub use image::IMAGE_HEADING;
 pub(crate) use image::image;
 pub(crate) use language_model::language_models;
-pub(crate) use robustness::robustness;
+pub(crate) use robustness::{robustness, robustness_findings};
 pub use tail::TAIL_HEADING;
 pub(crate) use tail::tail;
 pub use whole::{lead, provenance};
@@ -53,12 +53,18 @@ impl Page {
         self
     }
 
-    /// The section with its claims at its end.
+    /// The section with its claims before everything else.
     pub fn with_claims(self) -> Section {
-        match self.claims.as_slice() {
-            [] => self.section,
-            _ => self.section.with(Block::Claims(self.claims)),
+        let mut section = self.section;
+        if !self.claims.is_empty() {
+            let claims = [
+                Block::Heading("Claims of the paper".into()),
+                Block::Claims(self.claims),
+                Block::Heading("What was run".into()),
+            ];
+            section.blocks.splice(0..0, claims);
         }
+        section
     }
 }
 
@@ -73,8 +79,19 @@ pub struct Drawing {
 fn claims(claims: &[Claim]) -> Vec<adaparam_report::Claim> {
     claims
         .iter()
-        .map(|claim| adaparam_report::Claim::new(&claim.claim, claim.met, &claim.evidence))
+        .map(|claim| adaparam_report::Claim::new(&claim.claim, claim.verdict, &claim.evidence))
         .collect()
+}
+
+/// What the numbers of a table are.
+fn over_seeds(seeds: usize) -> String {
+    match seeds {
+        1 => "one seed".to_owned(),
+        _ => format!(
+            "median over {} with smallest and largest",
+            number::count(seeds, "seed")
+        ),
+    }
 }
 
 /// Median, and below it the spread over seeds.

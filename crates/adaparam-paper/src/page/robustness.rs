@@ -6,18 +6,16 @@ use adaparam_report::{Block, Cell, Column, Plate, Row, Section, Table};
 
 use super::language_model::protocol;
 use super::runs::with_runs;
-use super::stroke::{Stroke, strokes};
+use super::stroke::strokes;
 use super::{Drawing, Page, claims};
-use crate::experiment::{PaperShares, RobustnessNumbers, Study};
+use crate::experiment::{PaperShares, RobustnessNumbers, Study, TextInWords};
 use crate::result::ExperimentResult;
-
-const FILE: &str = "figures/robustness.svg";
 
 /// Section 4.6 and Figure 4 of the paper.
 pub(crate) fn robustness(study: &Study, result: &ExperimentResult) -> Page {
     let collected = &study.collected;
     let rows = study.experiment.rows(study.scale);
-    let strokes = strokes(&rows, papers_stroke);
+    let strokes = strokes(&rows);
     let populations: Vec<(&str, Colour, Vec<f64>)> = rows
         .iter()
         .zip(strokes)
@@ -26,8 +24,10 @@ pub(crate) fn robustness(study: &Study, result: &ExperimentResult) -> Page {
             (row.label, stroke.colour, scores)
         })
         .collect();
+    let on = study.text().in_words();
+    let file = format!("figures/{}.svg", study.figure_name());
     let strips = Strips {
-        title: "Random dropout rates".into(),
+        title: format!("Random dropout rates on {on}"),
         description: "The best validation perplexity of every run, one strip a model.".into(),
         axis: Axis::log("validation perplexity"),
         strips: populations
@@ -52,11 +52,12 @@ pub(crate) fn robustness(study: &Study, result: &ExperimentResult) -> Page {
         ..Histogram::default()
     };
     let together = Panels {
-        title: "Robustness".into(),
+        title: study.heading(),
         panels: vec![strips.to_svg(), histogram.to_svg()],
         ..Panels::default()
     };
-    let mut section = Section::new(study.experiment.heading()).with(Block::Paragraph(
+    let section = Section::new(study.heading()).called(study.short_name());
+    let mut section = section.with(Block::Paragraph(
         format!(
             "{} Every dropout rate r is drawn uniformly from r − 0.1 to r + 0.1, cut off at 0 and 0.95; draw k moves \
              the rates of both models alike. A run has failed to converge if its loss stopped being a number or its \
@@ -67,30 +68,41 @@ pub(crate) fn robustness(study: &Study, result: &ExperimentResult) -> Page {
     if let Some(numbers) = RobustnessNumbers::of(collected) {
         section = section.with(Block::Table(table(study, &numbers)));
     }
+    let compare = match study.is_on_the_papers_text() {
+        true => " Compare Figure 4 of the paper.",
+        false => "",
+    };
+    let caption = format!("Every run, with a bar from the 10th to the 90th percentile.{compare}");
     section = section.with(Block::Figures(vec![
-        Plate::new(
-            &strips,
-            "Every run, with a bar from the 10th to the 90th percentile. Compare Figure 4 of the paper.",
-        )
-        .in_file(FILE),
+        Plate::new(&strips, caption).in_file(&file),
         Plate::new(&histogram, "The same runs, counted."),
     ]));
     Page {
         section: with_runs(section, collected),
         drawings: vec![Drawing {
-            name: FILE.to_owned(),
+            name: file,
             svg: together.to_svg().standalone(),
         }],
         claims: claims(&result.claims),
     }
 }
 
-fn papers_stroke(key: &str) -> Option<Stroke> {
-    Some(match key {
-        "lstm" => Stroke::solid(Colour::Red),
-        "alstm" => Stroke::solid(Colour::ADAPTIVE),
-        _ => return None,
-    })
+/// What the study found, in sentences.
+pub(crate) fn robustness_findings(study: &Study) -> Vec<String> {
+    let Some(numbers) = RobustnessNumbers::of(&study.collected) else {
+        return Vec::new();
+    };
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    vec![format!(
+        "Random dropout rates on {}: {} of {} LSTMs are no better than the worst of {} adaptive LSTMs; {} of the LSTMs \
+         and {} of the adaptive LSTMs fail to converge",
+        study.text().in_words(),
+        percent(numbers.lstm_worse_than_worst),
+        numbers.lstm_runs,
+        numbers.alstm_runs,
+        percent(numbers.lstm_failed),
+        percent(numbers.alstm_failed),
+    )]
 }
 
 fn table(study: &Study, numbers: &RobustnessNumbers) -> Table {
@@ -104,21 +116,28 @@ fn table(study: &Study, numbers: &RobustnessNumbers) -> Table {
             "∞".to_owned()
         }
     };
+    let has_paper = study.is_on_the_papers_text();
     let row = |name: &str, ours: Cell, paper: &str| {
-        Row::new(vec![name.into(), ours, Cell::quoted(paper)])
+        let mut cells = vec![name.into(), ours];
+        cells.extend(has_paper.then(|| Cell::quoted(paper)));
+        Row::new(cells)
     };
+    let mut columns = vec![Column::text("Statement"), Column::number("Ours")];
+    columns.extend(has_paper.then(|| Column::number("Paper")));
     Table {
         caption: format!(
-            "{} LSTMs and {} aLSTMs with random dropout rates, {} scale; paper: section 4.6, 100 of each",
+            "{} LSTMs and {} aLSTMs with random dropout rates on {}, {} scale{}",
             numbers.lstm_runs,
             numbers.alstm_runs,
-            study.scale.name()
+            study.text().in_words(),
+            study.scale.name(),
+            if has_paper {
+                "; paper: section 4.6, 100 of each"
+            } else {
+                ""
+            },
         ),
-        columns: vec![
-            Column::text("Statement"),
-            Column::number("Ours"),
-            Column::number("Paper"),
-        ],
+        columns,
         rows: vec![
             row(
                 "aLSTMs that fail to converge",

@@ -4,8 +4,8 @@ use adaparam_report::figure::{
 use adaparam_report::{Block, Column, Plate, Row, Section, Table, number};
 
 use super::{Drawing, Page, claims, count_cell, spread_cell};
-use crate::result::ExperimentResult;
-use crate::tail::{Role, TailConfig, TailOutcome, TailPicture};
+use crate::result::{ExperimentResult, Scale};
+use crate::tail::{Role, TailConfig, TailModel, TailOutcome, TailPicture};
 
 /// Heading of the section.
 pub const TAIL_HEADING: &str = "Extreme tail regression";
@@ -17,15 +17,16 @@ pub(crate) fn tail(
     outcomes: &[TailOutcome],
     result: &ExperimentResult,
 ) -> Page {
-    let mut section = Section::new(TAIL_HEADING).with(Block::Paragraph(format!(
+    let mut section = Section::new(TAIL_HEADING).called("Tail").with(Block::Paragraph(format!(
         "y = (2x₁)² − (3x₂)⁴ + ε with normal x and ε: most of the data is flat, the tail is enormous. {} steps of \
          {} points with Adam, learning rate {}. The tail is the {} % of {} test points with the largest |y|; \
-         “unexplained” is the squared error there, as a share of the mean of y² there.",
+         “unexplained” is the squared error there, as a share of the mean of y² there.{}",
         number::grouped(config.train.steps as u64),
         config.train.batch,
         config.train.learning_rate,
         number::short(100.0 * config.tail_share),
         number::grouped(config.test_points as u64),
+        sizes(config, result),
     )));
     let mut drawings = Vec::new();
     if let Some(figures) = figures(config, outcomes) {
@@ -33,14 +34,15 @@ pub(crate) fn tail(
         let mut plates = vec![
             Plate::new(
                 &scatter,
-                "Predictions against the truth, one seed. On the black line a prediction is right.",
+                "Predictions against the truth, one seed of each model. On the dashed line a prediction is right.",
             )
             .in_file(FILE),
         ];
         let mut panels = vec![scatter.to_svg()];
         for (histogram, which) in histograms.iter().zip(["First", "Second"]) {
             panels.push(histogram.to_svg());
-            let caption = format!("{which} adaptive singular value over the same points.");
+            let caption =
+                format!("{which} singular value of one adaptive layer, over the same points.");
             plates.push(Plate::new(histogram, caption));
         }
         let together = Panels {
@@ -61,6 +63,35 @@ pub(crate) fn tail(
     }
 }
 
+/// How large the models are, and in a quick run what is left out.
+fn sizes(config: &TailConfig, result: &ExperimentResult) -> String {
+    let params = |role: Role| -> Vec<usize> {
+        let pairs = config.models.iter().zip(&result.rows);
+        let wanted = pairs.filter(|(model, _)| model.role == role);
+        wanted.map(|(_, row)| row.params).collect()
+    };
+    let (baselines, adaptive) = (params(Role::SaturatingBaseline), params(Role::Literal));
+    let mut text = String::new();
+    if let (Some(&baseline), false) = (baselines.first(), adaptive.is_empty()) {
+        let times: Vec<String> = adaptive
+            .iter()
+            .map(|&params| format!("{:.1}", baseline as f64 / params as f64))
+            .collect();
+        text = format!(
+            " The baselines have {} times as many parameters as the adaptive models that read the paper literally; the \
+             paper's is “three times larger”.",
+            times.join(", ")
+        );
+    }
+    if config.scale == Scale::Quick {
+        text.push_str(
+            " A quick run stops after 3,000 of the paper's 10,000 steps, after which the ReLU network catches up with one \
+             adaptive layer; the whole experiment is `adaparam reproduce tail`.",
+        );
+    }
+    text
+}
+
 fn table(config: &TailConfig, result: &ExperimentResult) -> Table {
     let mut before = None;
     let rows = config.models.iter().zip(&result.rows).map(|(model, row)| {
@@ -77,8 +108,8 @@ fn table(config: &TailConfig, result: &ExperimentResult) -> Table {
     });
     Table {
         caption: format!(
-            "Tail regression, median over {} with smallest and largest",
-            number::count(config.seeds.len(), "seed")
+            "Tail regression, {}",
+            super::over_seeds(config.seeds.len())
         ),
         columns: vec![
             Column::text("Model"),
@@ -96,6 +127,15 @@ fn table(config: &TailConfig, result: &ExperimentResult) -> Table {
     }
 }
 
+fn colour(role: Role) -> Colour {
+    match role {
+        Role::Literal => Colour::ADAPTIVE,
+        Role::SaturatingBaseline => Colour::BASELINE,
+        Role::UnboundedBaseline => Colour::Orange,
+        Role::Variant => Colour::Purple,
+    }
+}
+
 fn group(role: Role) -> u8 {
     match role {
         Role::Literal => 0,
@@ -104,30 +144,41 @@ fn group(role: Role) -> u8 {
     }
 }
 
-/// The three panels of Figure 2, from the first literal model and the first baseline.
+/// The three panels of Figure 2. Every model that the text speaks of is among the points.
 fn figures(config: &TailConfig, outcomes: &[TailOutcome]) -> Option<(Scatter, Vec<Histogram>)> {
-    let picture = |role: Role| -> Option<&TailPicture> {
-        let model = config.models.iter().find(|model| model.role == role)?;
+    let picture = |model: &TailModel| -> Option<&TailPicture> {
         let is_drawn = |run: &&TailOutcome| run.model == model.network.name && config.is_drawn(run);
-        Some(&outcomes.iter().find(is_drawn)?.picture)
+        let picture = &outcomes.iter().find(is_drawn)?.picture;
+        (!picture.truth.is_empty()).then_some(picture)
     };
-    let (adaptive, baseline) = (picture(Role::Literal)?, picture(Role::SaturatingBaseline)?);
     let points = |picture: &TailPicture| {
         let pairs = picture.truth.iter().zip(&picture.prediction);
         pairs
             .map(|(&truth, &prediction)| (f64::from(truth), f64::from(prediction)))
             .collect::<Vec<_>>()
     };
+    let drawn: Vec<(&TailModel, &TailPicture)> = config
+        .drawn()
+        .filter_map(|model| Some((model, picture(model)?)))
+        .collect();
+    let (literal, adaptive) = drawn
+        .iter()
+        .find(|(model, _)| model.role == Role::Literal)?;
     let scatter = Scatter {
         title: "Predictions".into(),
-        description: "Predictions of the adaptive model and of the baseline against the truth."
-            .into(),
+        description: "Predictions of the models against the truth.".into(),
         x: Axis::symmetric_log("truth", 10.0),
         y: Axis::symmetric_log("prediction", 10.0),
-        series: vec![
-            Points::new("baseline", Colour::BASELINE, points(baseline)),
-            Points::new("adaptive", Colour::ADAPTIVE, points(adaptive)),
-        ],
+        series: drawn
+            .iter()
+            .map(|(model, picture)| {
+                Points::new(
+                    model.network.name.as_str(),
+                    colour(model.role),
+                    points(picture),
+                )
+            })
+            .collect(),
         overlays: vec![Overlay::identity("truth")],
         size: Size::PANEL,
     };
@@ -143,8 +194,8 @@ fn figures(config: &TailConfig, outcomes: &[TailOutcome]) -> Option<(Scatter, Ve
             x: Axis::linear("singular value"),
             measure: Measure::Density,
             distributions: vec![Distribution::new(
-                "adaptive",
-                Colour::ADAPTIVE,
+                literal.network.name.as_str(),
+                colour(Role::Literal),
                 values
                     .iter()
                     .map(|&value| f64::from(value))

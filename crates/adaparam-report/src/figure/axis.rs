@@ -28,19 +28,46 @@ impl Axis {
         }
     }
 
-    /// A logarithmic axis over all positive data.
+    /// A logarithmic axis over all positive data; its label says so.
     pub fn log(label: impl Into<String>) -> Self {
         Self {
-            label: label.into(),
+            label: format!("{} (log scale)", label.into()),
             scale: ScaleKind::Log,
         }
     }
 
-    /// An axis that is linear up to about `linear_width` on both sides of zero and logarithmic beyond.
+    /// An axis that is linear up to about `linear_width` on both sides of zero and logarithmic beyond; its label says so.
     pub fn symmetric_log(label: impl Into<String>, linear_width: f64) -> Self {
         Self {
-            label: label.into(),
+            label: format!("{} (log scale on both sides of 0)", label.into()),
             scale: ScaleKind::SymmetricLog { linear_width },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::{Colour, Figure, Line, Lines};
+
+    #[test]
+    fn logarithmic_axes_are_labelled_as_such() {
+        for (axis, label) in [
+            (Axis::log("loss"), "loss (log scale)"),
+            (
+                Axis::symmetric_log("loss", 1.0),
+                "loss (log scale on both sides of 0)",
+            ),
+            (Axis::linear("loss"), "loss"),
+            (Axis::whole("loss"), "loss"),
+        ] {
+            let lines = Lines {
+                y: axis,
+                series: vec![Line::new("a", Colour::Blue, vec![(0.0, 1.0), (1.0, 9.0)])],
+                ..Lines::default()
+            };
+            let drawn = lines.to_svg().inline();
+            assert!(drawn.contains(&format!(">{label}</text>")), "{drawn}");
         }
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Layout<'a> {
     pub(super) x: Side<'a>,
     pub(super) y: Option<Side<'a>>,
     pub(super) notes: &'a [String],
+    /// Room to keep free on the right of the plot.
+    pub(super) beside: f64,
 }
 
 /// A drawing with its surroundings done and room for the data.
@@ -87,12 +89,15 @@ impl Frame {
             + y_plan
                 .as_ref()
                 .map_or(0.0, |plan| widest(&plan.ticks) + 8.0);
-        let x_plan = plan(layout.x, horizontal(size.width - left - MARGIN));
+        let x_plan = plan(
+            layout.x,
+            horizontal((size.width - left - MARGIN - layout.beside).max(80.0)),
+        );
         let overhang = x_plan
             .ticks
             .last()
             .map_or(0.0, |tick| width(&tick.label, LABEL_SIZE) / 2.0);
-        let right = size.width - MARGIN.max(overhang + 4.0);
+        let right = (size.width - (MARGIN + layout.beside).max(overhang + 4.0)).max(left + 40.0);
 
         let area = Area {
             left,
@@ -259,6 +264,7 @@ mod tests {
                 x: side,
                 y: Some(side),
                 notes: &["a note".to_owned()],
+                beside: 0.0,
             });
             let Area {
                 left,

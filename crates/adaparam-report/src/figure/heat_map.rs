@@ -1,4 +1,4 @@
-//! Matrices as coloured cells, side by side under one colour scale.
+//! Matrices as coloured cells, side by side, each with a colour scale of its own.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,9 @@ const GAP: f64 = 22.0;
 const LEAST_PANEL: f64 = 140.0;
 const MOST_CELL: f64 = 26.0;
 const CAPTION_LINE: f64 = 17.0;
-const BAR_WIDTH: f64 = 200.0;
+/// Height of a colour scale with its numbers.
+const SCALE: f64 = 38.0;
+const BAR_WIDTH: f64 = 160.0;
 /// Share of the cells whose deviation may lie beyond the ends of the colour scale.
 const SATURATED: f64 = 0.01;
 
@@ -72,8 +74,8 @@ impl Matrix {
     }
 }
 
-/// Small multiples of matrices. The centre of the colour scale has the tone of the ground; values below are blue, values
-/// above are red.
+/// Small multiples of matrices. The centre of a colour scale has the tone of the ground; values below are blue, values
+/// above are red. Each matrix has its own scale, so that small values show their structure too; it stands below it.
 ///
 /// The height follows from the width and the shapes.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,7 +84,7 @@ pub struct HeatMap {
     pub title: String,
     /// What a person would see, for those who cannot.
     pub description: String,
-    /// What the values are; stands beside the colour scale.
+    /// What the values are; stands below the matrices.
     pub value_label: String,
     /// The value with the neutral colour.
     pub centre: f32,
@@ -136,12 +138,11 @@ impl Grid {
 }
 
 impl HeatMap {
-    /// The deviation at the ends of the colour scale: the one that all but one per cent of the cells stay within.
-    fn reach(&self) -> f64 {
-        let mut deviations: Vec<f64> = self
-            .matrices
+    /// The deviation at the ends of a matrix's colour scale: the one that all but one per cent of its cells stay within.
+    fn reach(&self, matrix: &Matrix) -> f64 {
+        let mut deviations: Vec<f64> = matrix
+            .values
             .iter()
-            .flat_map(|matrix| &matrix.values)
             .filter(|value| value.is_finite())
             .map(|value| f64::from(value - self.centre).abs())
             .collect();
@@ -150,15 +151,26 @@ impl HeatMap {
         if reach > 0.0 { reach } else { 1.0 }
     }
 
-    fn notes(&self, reach: f64) -> Vec<String> {
-        let values = || self.matrices.iter().flat_map(|matrix| &matrix.values);
-        let missing = values().filter(|value| !value.is_finite()).count();
-        let beyond = values()
-            .filter(|value| {
-                value.is_finite() && f64::from(**value - self.centre).abs() > reach * (1.0 + 1e-6)
-            })
-            .count();
+    fn notes(&self) -> Vec<String> {
+        let (mut missing, mut beyond) = (0, 0);
+        for matrix in &self.matrices {
+            let reach = self.reach(matrix) * (1.0 + 1e-6);
+            let deviations = matrix.values.iter().map(|value| value - self.centre);
+            for deviation in deviations {
+                missing += usize::from(!deviation.is_finite());
+                beyond += usize::from(deviation.is_finite() && f64::from(deviation).abs() > reach);
+            }
+        }
         let mut notes = Vec::new();
+        if !self.value_label.is_empty() {
+            notes.push(match self.matrices.len() {
+                0 | 1 => format!("Colour: {}.", self.value_label),
+                _ => format!(
+                    "Colour: {}, each matrix on its own scale.",
+                    self.value_label
+                ),
+            });
+        }
         if beyond > 0 {
             notes.push(format!(
                 "Beyond the colour scale: {}.",
@@ -228,36 +240,27 @@ impl HeatMap {
             .then(|| level(f64::from(value - self.centre) / reach))
     }
 
-    /// The colour scale with its ends and its centre, from `top` on. Returns where it ends.
-    fn draw_scale(&self, canvas: &mut Canvas, reach: f64, size_width: f64, top: f64) -> f64 {
-        let bar = BAR_WIDTH.min(size_width - 4.0 * MARGIN);
-        let left = MARGIN + width(&short(f64::from(self.centre) - reach), LABEL_SIZE) / 2.0;
-        let label_limit = size_width - left - bar - 3.0 * MARGIN;
-        let beside = width(&self.value_label, LABEL_SIZE) <= label_limit;
-        let top = if beside { top } else { top + 20.0 };
-        let label_at = if beside {
-            (left + bar + 24.0, top + 10.0)
-        } else {
-            (MARGIN, top - 8.0)
-        };
-        canvas.text("apf-muted", label_at, &self.value_label);
+    /// A colour scale with its ends and its centre, around `middle` from `top` on.
+    fn draw_scale(&self, canvas: &mut Canvas, reach: f64, room: f64, (middle, top): (f64, f64)) {
+        let centre = f64::from(self.centre);
+        let ends = [centre - reach, centre + reach].map(|value| width(&short(value), LABEL_SIZE));
+        let bar = BAR_WIDTH.min(room - ends[0].max(ends[1])).max(20.0);
+        let left = middle - bar / 2.0;
         let step = bar / LEVELS as f64;
         for tone in 0..LEVELS {
             let (x, y) = (Coordinate(left + tone as f64 * step), Coordinate(top));
             let wide = Coordinate(step + 0.1);
             canvas.element(format_args!(
-                "<path class=\"apf-cells apf-h{tone}\" d=\"M{x} {y}h{wide}v11h-{wide}z\"/>"
+                "<path class=\"apf-cells apf-h{tone}\" d=\"M{x} {y}h{wide}v9h-{wide}z\"/>"
             ));
         }
-        let centre = f64::from(self.centre);
         for (share, value) in [(0.0, centre - reach), (0.5, centre), (1.0, centre + reach)] {
             canvas.text(
                 "apf-muted apf-mid",
-                (left + share * bar, top + 26.0),
+                (left + share * bar, top + 23.0),
                 &short(value),
             );
         }
-        top + 34.0
     }
 
     fn describe(&self, notes: &[String]) -> String {
@@ -284,7 +287,6 @@ impl Figure for HeatMap {
 
     fn draw(&self, size: Size) -> Svg {
         let size_width = size.width.max(LEAST_PANEL + 2.0 * MARGIN);
-        let reach = self.reach();
         let grid = Grid::new(&self.matrices, size_width);
         let mut canvas = Canvas::default();
         let mut top = draw_title(&mut canvas, &self.title, size_width - 2.0 * MARGIN) + 6.0;
@@ -295,8 +297,11 @@ impl Figure for HeatMap {
             for (column, matrix) in row.iter().enumerate() {
                 let left = MARGIN + column as f64 * (grid.panel + GAP);
                 let inset = (grid.panel - matrix.columns as f64 * grid.cell) / 2.0;
+                let reach = self.reach(matrix);
                 self.draw_matrix(&mut canvas, matrix, reach, grid.cell, (left + inset, top));
                 let middle = left + grid.panel / 2.0;
+                let scale_at = (middle, top + tallest + 10.0);
+                self.draw_scale(&mut canvas, reach, grid.panel, scale_at);
                 let names = wrap(&matrix.name, LABEL_SIZE * 1.12, grid.panel + GAP / 2.0);
                 let captions = wrap(&matrix.caption, LABEL_SIZE, grid.panel + GAP / 2.0);
                 let classes = names
@@ -307,16 +312,18 @@ impl Figure for HeatMap {
                 {
                     canvas.text(
                         class,
-                        (middle, top + tallest + 19.0 + line as f64 * CAPTION_LINE),
+                        (
+                            middle,
+                            top + tallest + SCALE + 19.0 + line as f64 * CAPTION_LINE,
+                        ),
                         text,
                     );
                 }
                 lines_below = lines_below.max(names.len() + captions.len());
             }
-            top += tallest + 12.0 + lines_below as f64 * CAPTION_LINE + 12.0;
+            top += tallest + SCALE + 12.0 + lines_below as f64 * CAPTION_LINE + 12.0;
         }
-        top = self.draw_scale(&mut canvas, reach, size_width, top);
-        let notes = self.notes(reach);
+        let notes = self.notes();
         let lines: Vec<String> = notes
             .iter()
             .flat_map(|note| wrap(note, NOTE_SIZE, size_width - 2.0 * MARGIN))
@@ -381,12 +388,34 @@ mod tests {
             matrices: vec![Matrix::new("", "", 20, 20, values)],
             ..HeatMap::default()
         };
-        assert!((map.reach() - 1.0).abs() < 1e-6, "{}", map.reach());
+        let reach = map.reach(&map.matrices[0]);
+        assert!((reach - 1.0).abs() < 1e-6, "{reach}");
         assert!(
             map.to_svg()
                 .standalone()
                 .contains("Beyond the colour scale: 1 cell.")
         );
+    }
+
+    #[test]
+    fn a_matrix_of_small_values_shows_as_many_tones_as_one_of_large_values() {
+        let tones = |scale: f32| {
+            let values = (0..81).map(|value| scale * (value as f32 - 40.0)).collect();
+            let of = |name: &str, values| Matrix::new(name, "W", 9, 9, values);
+            let map = HeatMap {
+                matrices: vec![of("small", values), of("large", vec![1000.0; 81])],
+                ..HeatMap::default()
+            };
+            let drawn = map.to_svg().standalone();
+            let first = drawn
+                .split("<g class=\"apf-cells\"")
+                .nth(1)
+                .unwrap()
+                .to_owned();
+            first.split("</g>").next().unwrap().matches("<path").count()
+        };
+        assert!(tones(1.0) > 5);
+        assert_eq!(tones(1e-3), tones(1.0));
     }
 
     #[test]

@@ -187,6 +187,14 @@ impl Histogram {
         }
     }
 
+    /// Counts are whole numbers, and so are their ticks.
+    fn height_axis(&self) -> Axis {
+        match self.measure {
+            Measure::Count => Axis::whole(self.height_label()),
+            Measure::Density => Axis::linear(self.height_label()),
+        }
+    }
+
     fn notes(&self, sorted: &[f64], bins: &Bins) -> Vec<String> {
         let total: usize = self
             .distributions
@@ -271,10 +279,11 @@ impl Figure for Histogram {
                 data: (!sorted.is_empty()).then(|| (bins.edge(0), bins.edge(bins.amount))),
             },
             y: Some(Side {
-                axis: &Axis::linear(self.height_label()),
+                axis: &self.height_axis(),
                 data: Some((0.0, if tallest > 0.0 { tallest } else { 1.0 })),
             }),
             notes: &notes,
+            beside: 0.0,
         });
         for (distribution, heights) in self.distributions.iter().zip(&heights) {
             let outline = steps(&frame, &bins, heights);
@@ -361,6 +370,24 @@ mod tests {
             markup.contains("Beyond the axis: 0.6 % below (down to −1G), 0.6 % above (up to 1G)"),
             "{markup}"
         );
+    }
+
+    #[test]
+    fn counts_have_whole_ticks() {
+        let histogram = Histogram {
+            measure: Measure::Count,
+            distributions: vec![Distribution::new("", Colour::Blue, vec![1.0, 2.0, 2.0])],
+            size: Size::FIGURE,
+            ..Histogram::default()
+        };
+        let markup = histogram.to_svg().inline();
+        let ticks: Vec<&str> = markup
+            .split("<text class=\"apf-muted apf-end\"")
+            .skip(1)
+            .filter_map(|rest| rest.split_once('>')?.1.split('<').next())
+            .collect();
+        assert!(ticks.contains(&"2"), "{ticks:?}");
+        assert!(ticks.iter().all(|tick| !tick.contains('.')), "{ticks:?}");
     }
 
     #[test]

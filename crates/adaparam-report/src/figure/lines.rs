@@ -10,9 +10,18 @@ use super::notes::{joined, omission};
 use super::palette::{Colour, Stroke};
 use super::rules::{self, Rule};
 use super::scale::{ScaleKind, extent};
+use super::style::LABEL_SIZE;
 use super::svg::Svg;
+use super::text::width;
 use super::{Figure, Size};
 use crate::number::count;
+
+/// From this width on, the name of a curve stands at its end instead of in a legend.
+const NAMES_AT_ENDS: f64 = 600.0;
+/// Between the end of a curve and its name.
+const LEADER: f64 = 22.0;
+/// Between two names.
+const NAME_LINE: f64 = 16.0;
 
 /// A named curve.
 #[derive(Clone, Debug, PartialEq)]
@@ -186,6 +195,41 @@ impl Lines {
         }
     }
 
+    /// Room on the right for the longest name.
+    fn room_for_names(&self) -> f64 {
+        let widths = self.series.iter().map(|line| width(&line.name, LABEL_SIZE));
+        match widths.fold(0.0, f64::max) {
+            longest if longest > 0.0 => longest + LEADER,
+            _ => 0.0,
+        }
+    }
+
+    /// Writes the name of every curve beside its end, with a piece of its stroke between them. Names that would touch are
+    /// moved apart.
+    fn draw_names(&self, frame: &mut Frame, traces: &[Vec<Vec<(f64, f64)>>]) {
+        let mut ends: Vec<(&Line, (f64, f64))> = self
+            .series
+            .iter()
+            .zip(traces)
+            .filter(|(line, _)| !line.name.is_empty())
+            .filter_map(|(line, pieces)| Some((line, *pieces.last()?.last()?)))
+            .collect();
+        ends.sort_by(|one, other| one.1.1.total_cmp(&other.1.1));
+        let wanted: Vec<f64> = ends.iter().map(|(_, end)| end.1).collect();
+        let heights = kept_apart(&wanted, NAME_LINE, (frame.area.top, frame.area.bottom));
+        let at = frame.area.right + LEADER;
+        for ((line, end), height) in ends.into_iter().zip(heights) {
+            let begin = (end.0 + 3.0, end.1.clamp(frame.area.top, frame.area.bottom));
+            let mut leader = Outline::default();
+            leader.move_to(begin);
+            leader.line_to((at - 4.0, height));
+            let stroke = line.stroke.class();
+            let class = format!("apf-line apf-thin {}{stroke}", line.colour.class());
+            frame.canvas.path(&class, &leader);
+            frame.canvas.text("apf-ink", (at, height + 4.3), &line.name);
+        }
+    }
+
     fn describe(&self, notes: &[String]) -> String {
         let amount = |line: &Line| format!("{} ({})", line.name, count(line.points.len(), "point"));
         let names: Vec<String> = self.series.iter().map(amount).collect();
@@ -210,9 +254,9 @@ impl Figure for Lines {
 
     fn draw(&self, size: Size) -> Svg {
         let notes = self.notes();
-        let legend: Vec<Entry> = self
-            .series
-            .iter()
+        let names_at_ends = size.width >= NAMES_AT_ENDS;
+        let in_legend = self.series.iter().filter(|_| !names_at_ends);
+        let legend: Vec<Entry> = in_legend
             .map(|line| Entry {
                 name: line.name.clone(),
                 colour: line.colour,
@@ -232,6 +276,11 @@ impl Figure for Lines {
                 data: extent(self.y.scale, self.y_values()),
             }),
             notes: &notes,
+            beside: if names_at_ends {
+                self.room_for_names()
+            } else {
+                0.0
+            },
         });
         for line in &self.series {
             Self::draw_band(&mut frame, line);
@@ -246,13 +295,74 @@ impl Figure for Lines {
             Self::draw_line(&mut frame, line, pieces);
         }
         rules::draw_horizontal(&mut frame, &self.horizontal_rules, &traces.concat());
+        if names_at_ends {
+            self.draw_names(&mut frame, &traces);
+        }
         frame.finish(&self.title, self.describe(&notes))
     }
+}
+
+/// Places as near to rising `wanted` ones as a distance of `least` between neighbours allows, inside `ends` if there is
+/// room.
+fn kept_apart(wanted: &[f64], least: f64, ends: (f64, f64)) -> Vec<f64> {
+    let mut places: Vec<f64> = Vec::with_capacity(wanted.len());
+    for &place in wanted {
+        let lowest = places.last().map_or(ends.0, |before| before + least);
+        places.push(place.max(lowest));
+    }
+    let mut highest = ends.1;
+    for place in places.iter_mut().rev() {
+        *place = place.min(highest);
+        highest = *place - least;
+    }
+    places
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_stand_at_the_ends_of_wide_curves_and_in_the_legend_of_narrow_ones() {
+        let lines = Lines {
+            series: vec![
+                Line::new("first", Colour::Blue, vec![(0.0, 1.0), (1.0, 2.0)]),
+                Line::new("second", Colour::Green, vec![(0.0, 1.0), (1.0, 2.001)]),
+            ],
+            ..Lines::default()
+        };
+        let place = |size: Size, name: &str, axis: char| -> f64 {
+            let markup = lines.draw(size).inline();
+            assert_eq!(
+                markup.matches(&format!(">{name}</text>")).count(),
+                1,
+                "{markup}"
+            );
+            let before = markup.split(&format!(">{name}</text>")).next().unwrap();
+            let text = &before[before.rfind("<text").unwrap()..];
+            let value = text.split(&format!(" {axis}=\"")).nth(1).unwrap();
+            value.split('"').next().unwrap().parse().unwrap()
+        };
+        assert!(place(Size::WIDE, "first", 'x') > 700.0);
+        let apart = place(Size::WIDE, "first", 'y') - place(Size::WIDE, "second", 'y');
+        assert!(apart.abs() > NAME_LINE - 0.2, "{apart}");
+        assert!(place(Size::PANEL, "first", 'x') < 100.0);
+    }
+
+    #[test]
+    fn names_are_moved_apart_and_stay_inside() {
+        let ends = (0.0, 100.0);
+        assert_eq!(kept_apart(&[10.0, 50.0], 16.0, ends), [10.0, 50.0]);
+        assert_eq!(
+            kept_apart(&[10.0, 12.0, 14.0], 16.0, ends),
+            [10.0, 26.0, 42.0]
+        );
+        assert_eq!(
+            kept_apart(&[98.0, 99.0, 100.0], 16.0, ends),
+            [68.0, 84.0, 100.0]
+        );
+        assert!(kept_apart(&[], 16.0, ends).is_empty());
+    }
 
     fn draw(points: Vec<(f64, f64)>) -> String {
         Lines {

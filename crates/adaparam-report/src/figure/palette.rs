@@ -15,7 +15,7 @@ pub enum Colour {
     Black,
     /// Orange, other people's results.
     Orange,
-    /// Vermilion, the plain LSTM in the paper's robustness figure.
+    /// Vermilion.
     Red,
     /// Purple.
     Purple,

@@ -165,6 +165,7 @@ impl Figure for Scatter {
                 data: extent(self.y.scale, self.values(|point| point.1)),
             }),
             notes: &notes,
+            beside: 0.0,
         });
         for series in &self.series {
             let mut seen = HashSet::new();

@@ -194,6 +194,7 @@ impl Figure for Strips {
             },
             y: None,
             notes: &["Bar: 10th to 90th percentile. Line: median.".to_owned()],
+            beside: 0.0,
         });
         let height = frame.area.height() / self.strips.len().max(1) as f64;
         for (index, strip) in self.strips.iter().enumerate() {

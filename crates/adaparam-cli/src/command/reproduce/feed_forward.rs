@@ -59,7 +59,12 @@ pub(super) struct Session {
 
 impl Session {
     /// Runs an experiment, unless the folder holds all of it already.
-    pub(super) fn run(&self, plan: &Plan, folder: &RunFolder) -> anyhow::Result<PartReport> {
+    pub(super) fn run(
+        &self,
+        plan: &Plan,
+        title: &str,
+        folder: &RunFolder,
+    ) -> anyhow::Result<PartReport> {
         match plan {
             Plan::HeatMaps => {
                 let matrices = adapted_matrices(FIGURE_SEED, &self.device);
@@ -69,6 +74,9 @@ impl Session {
                 Ok(PartReport {
                     page: page::heat_maps(&matrices),
                     result: None,
+                    findings: Vec::new(),
+                    comparisons: Vec::new(),
+                    shares_a_sentence: false,
                     record,
                     missing: None,
                     failed: false,
@@ -77,7 +85,7 @@ impl Session {
             Plan::Tail(config) => {
                 let kept = match kept_or_free(config, None, folder.path())? {
                     Some(kept) => kept,
-                    None => self.run_tail(config, folder)?,
+                    None => self.run_tail(config, title, folder)?,
                 };
                 folder.drop_parts();
                 Ok(kept.tell())
@@ -86,7 +94,7 @@ impl Session {
                 let sum = data.checksum().to_string();
                 let kept = match kept_or_free(config, Some((data_name, &sum)), folder.path())? {
                     Some(kept) => kept,
-                    None => self.run_image(config, data, data_name, folder)?,
+                    None => self.run_image(config, (data, data_name), title, folder)?,
                 };
                 folder.drop_parts();
                 Ok(kept.tell())
@@ -97,12 +105,13 @@ impl Session {
     fn run_tail(
         &self,
         config: &TailConfig,
+        title: &str,
         folder: &RunFolder,
     ) -> anyhow::Result<Kept<TailConfig>> {
         let started = Instant::now();
         let jobs = config.jobs();
         let mut outcomes =
-            self.run_jobs("tail", folder, &jobs, config.train.steps, |job, watch| {
+            self.run_jobs(title, folder, &jobs, config.train.steps, |job, watch| {
                 let name = format!("{}, seed {}", job.network.name, job.seed);
                 job.run(&self.device, |point| watch(&name, point))
             })?;
@@ -123,18 +132,17 @@ impl Session {
     fn run_image(
         &self,
         config: &ImageConfig,
-        data: &ImageSplit,
-        data_name: &str,
+        (data, data_name): (&ImageSplit, &str),
+        title: &str,
         folder: &RunFolder,
     ) -> anyhow::Result<Kept<ImageConfig>> {
         let started = Instant::now();
         let jobs = config.jobs(data);
         let steps = config.models.iter().map(|model| model.train.steps).max();
-        let outcomes =
-            self.run_jobs("mnist", folder, &jobs, steps.unwrap_or(0), |job, watch| {
-                let name = format!("{}, seed {}", job.network.name, job.seed);
-                job.run(data, &self.device, |point| watch(&name, point))
-            })?;
+        let outcomes = self.run_jobs(title, folder, &jobs, steps.unwrap_or(0), |job, watch| {
+            let name = format!("{}, seed {}", job.network.name, job.seed);
+            job.run(data, &self.device, |point| watch(&name, point))
+        })?;
         let mut record = self.record_of(&config.seeds, started);
         record
             .data
@@ -165,7 +173,7 @@ impl Session {
     /// Runs all jobs, or takes up what an interrupted run has left of them.
     fn run_jobs<J, R>(
         &self,
-        title: &'static str,
+        title: &str,
         folder: &RunFolder,
         jobs: &[J],
         steps: usize,

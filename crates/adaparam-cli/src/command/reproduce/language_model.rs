@@ -7,26 +7,42 @@ use adaparam_lm::sweep::{CollectedRun, Corpora, RunSpec, Sweep, words_per_second
 use adaparam_lm::{Forecast, MemoryForecast};
 use adaparam_paper::PartReport;
 use adaparam_paper::experiment::{Experiment, Study};
+use adaparam_paper::result::Scale;
 use adaparam_report::number::{self, duration};
 use adaparam_report::{Cell, Column, Row, Table};
 use adaparam_runs::record::RunRecord;
 use anyhow::bail;
 
+use super::Part;
 use crate::say::remark;
 use crate::sweeping::Sweeping;
 
-/// Runs what has not ended of a sweep, and tells of everything that has.
+/// Runs what has not ended of a sweep, and tells of everything that has. What an earlier sweep of the same command has
+/// trained already is taken from there.
 pub(super) fn run(
     sweep: &Sweep,
+    part: &Part<'_>,
     corpora: &Corpora,
     sweeping: &Sweeping,
     record: &RunRecord,
 ) -> anyhow::Result<PartReport> {
+    for run in Study::read(sweep)?.collected.missing() {
+        if sweep.adopt(&run.spec, part.earlier)? {
+            remark!(
+                "{}: {} has been trained before with this configuration and seed",
+                part.title,
+                run.spec.id
+            );
+        }
+    }
     let before = Study::read(sweep)?;
     let left: Vec<&RunSpec> = before.collected.missing().map(|run| &run.spec).collect();
     if !left.is_empty() && !sweeping.is_out_of_time() {
-        remark!("{}", forecast(&before, &left, corpora, sweeping)?);
-        sweeping.run(sweep, &left, corpora)?;
+        // Minutes need no forecast, and the bar tells what is left of them.
+        if before.scale != Scale::Quick {
+            remark!("{}", forecast(&before, &left, corpora, sweeping)?);
+        }
+        sweeping.run(sweep, &left, corpora, part.title)?;
     }
     tell(sweep, record)
 }

@@ -1,5 +1,6 @@
 //! `adaparam reproduce`: the experiments of the paper, from data to report.
 
+mod ending;
 mod feed_forward;
 mod language_model;
 mod overwrite;
@@ -38,7 +39,7 @@ use crate::{interrupt, provenance};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  adaparam reproduce --quick                everything, in minutes, on embedded data
+  adaparam reproduce --quick --open         the effect in minutes, on embedded data, and the report in a browser
   adaparam reproduce tail --seeds 10        section 4.1 and Figure 2
   adaparam reproduce mnist --data ~/data    section 4.2 and Table 1
   adaparam reproduce ptb --scale small      Table 2 and Figure 3 with models of 2M parameters: hours on two cores
@@ -53,13 +54,13 @@ pub(crate) struct Reproduce {
     /// What to reproduce
     #[arg(value_enum, default_value_t = What::All)]
     what: What,
-    /// Minutes instead of hours, on data inside the program
+    /// Minutes instead of hours, on data inside the program: a few models that differ by more than their seeds do
     #[arg(long)]
     quick: bool,
     /// How large language models are
     #[arg(long, value_enum, default_value_t = ScaleChoice::Small, conflicts_with = "quick")]
     scale: ScaleChoice,
-    /// Runs per model [default: 5 for tail, 3 for mnist, 1 for language models; with --quick 3, 2 and 1]
+    /// Runs per model [default: 5 for tail, 3 for mnist, 1 for language models; with --quick 3 for each]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: Option<u64>,
     /// Draws of the dropout rates for robustness [default: 100, 50, 20 or 4, by scale]
@@ -92,9 +93,12 @@ pub(crate) struct Reproduce {
     /// Where to compute; language models are computed by the processor's own kernels where that is the processor
     #[arg(long, value_enum, default_value_t = DeviceKind::Cpu)]
     device: DeviceKind,
-    /// Print the results as JSON instead of tables
+    /// Print the results as JSON instead of a table
     #[arg(long)]
     json: bool,
+    /// Open the report when it is written
+    #[arg(long)]
+    open: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -131,8 +135,12 @@ impl What {
         }
     }
 
-    fn parts(self) -> Vec<Self> {
+    /// Its parts. All of a quick run are those that show something in minutes.
+    fn parts(self, scale: Scale) -> Vec<Self> {
         match self {
+            Self::All if scale == Scale::Quick => {
+                vec![Self::HeatMaps, Self::Tail, Self::Mnist, Self::Ptb]
+            }
             Self::All => vec![
                 Self::HeatMaps,
                 Self::Tail,
@@ -143,6 +151,41 @@ impl What {
                 Self::Robustness,
             ],
             one => vec![one],
+        }
+    }
+
+    /// The parts that all of a quick run leaves out, each with the command that runs it and why it is not there.
+    const LEFT_OUT_OF_QUICK: [(Self, &'static str, &'static str); 3] = [
+        (
+            Self::Wikitext2,
+            "adaparam reproduce wikitext2",
+            "a second text, which is not inside the program",
+        ),
+        (
+            Self::Ablation,
+            "adaparam reproduce ablation --quick",
+            "four more models of three seeds: some ten minutes more",
+        ),
+        (
+            Self::Robustness,
+            "adaparam reproduce robustness",
+            "models this small fail to converge under random dropout rates, adaptive or not",
+        ),
+    ];
+
+    /// What progress calls it.
+    fn title(self, scale: Scale) -> &'static str {
+        match (self, scale) {
+            (Self::HeatMaps, _) => "adapted matrices",
+            (Self::Tail, _) => "tail regression",
+            (Self::Mnist, Scale::Quick) => "8×8 digits",
+            (Self::Mnist, _) => "MNIST",
+            (Self::Ptb | Self::Wikitext2, Scale::Quick) => "language models on Moby-Dick",
+            (Self::Ptb, _) => "Penn Treebank",
+            (Self::Wikitext2, _) => "WikiText-2",
+            (Self::Ablation, _) => "ablation",
+            (Self::Robustness, _) => "robustness",
+            (Self::All, _) => "all",
         }
     }
 
@@ -178,6 +221,16 @@ impl What {
     }
 }
 
+/// A part that is being run.
+struct Part<'a> {
+    what: What,
+    /// What progress calls it, with its place among all.
+    title: &'a str,
+    folder: &'a Path,
+    /// The sweeps of the same command that came before it.
+    earlier: &'a [Sweep],
+}
+
 /// A part that is ready to run: everything that could be wrong has been checked.
 enum Plan {
     FeedForward(feed_forward::Plan),
@@ -189,7 +242,7 @@ enum Plan {
 impl Reproduce {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
         self.check_flags()?;
-        let parts = self.what.parts();
+        let parts = self.parts();
         let plans: Vec<Plan> = parts
             .iter()
             .map(|&what| self.plan(what))
@@ -246,9 +299,27 @@ impl Reproduce {
         };
         let started = Instant::now();
         let (mut finished, mut absent) = (Vec::new(), Vec::new());
-        for (&what, plan) in parts.iter().zip(&plans) {
+        let mut sweeps: Vec<Sweep> = Vec::new();
+        for (at, (&what, plan)) in parts.iter().zip(&plans).enumerate() {
             let own_folder = own_folder(what);
-            let done = self.run_part(what, plan, &own_folder, &session, &sweeping);
+            let title = match parts.len() {
+                1 => what.title(self.scale()).to_owned(),
+                all => format!(
+                    "experiment {} of {all}: {}",
+                    at + 1,
+                    what.title(self.scale())
+                ),
+            };
+            let place = Part {
+                what,
+                title: &title,
+                folder: &own_folder,
+                earlier: &sweeps,
+            };
+            let done = self.run_part(&place, plan, &session, &sweeping);
+            if let (Plan::Sweep(..), Ok(sweep)) = (plan, Sweep::open(&own_folder)) {
+                sweeps.push(sweep);
+            }
             match done {
                 Ok(Some(done)) => finished.push(done),
                 Ok(None) => absent.push(what),
@@ -280,15 +351,16 @@ impl Reproduce {
     /// Runs a part; nothing if there was no time for all of it, or if it is not there to tell of.
     fn run_part(
         &self,
-        what: What,
+        part: &Part<'_>,
         plan: &Plan,
-        folder: &Path,
         session: &Session,
         sweeping: &Sweeping,
     ) -> anyhow::Result<Option<PartReport>> {
+        let (what, folder) = (part.what, part.folder);
         match plan {
             Plan::FeedForward(plan) => {
-                let done = session.run(plan, &RunFolder::open(folder, Purpose::Experiment)?);
+                let run_folder = RunFolder::open(folder, Purpose::Experiment)?;
+                let done = session.run(plan, part.title, &run_folder);
                 let is_stopped =
                     |error: &anyhow::Error| matches!(error.downcast_ref(), Some(RunError::Stopped));
                 match done {
@@ -300,7 +372,7 @@ impl Reproduce {
             }
             Plan::Sweep(_, corpora) => {
                 let sweep = Sweep::open(folder)?;
-                language_model::run(&sweep, corpora, sweeping, &session.record).map(Some)
+                language_model::run(&sweep, part, corpora, sweeping, &session.record).map(Some)
             }
             Plan::Told => {
                 let told = match what.experiment() {
@@ -329,10 +401,34 @@ impl Reproduce {
         if !self.changes.is_empty() && !has_language_models {
             bail!("--set: is for language models: change tail and mnist with --config");
         }
-        if self.draws.is_some() && !matches!(self.what, What::Robustness | What::All) {
+        let has_draws = match self.what {
+            What::Robustness => true,
+            What::All => self.scale() != Scale::Quick,
+            _ => false,
+        };
+        if self.draws.is_some() && !has_draws {
             bail!("--draws: belongs to one experiment: say `reproduce robustness`");
         }
         Ok(())
+    }
+
+    /// The parts to run. A report of what a folder holds looks for all of them.
+    fn parts(&self) -> Vec<What> {
+        let scale = if self.report_only {
+            Scale::Full
+        } else {
+            self.scale()
+        };
+        self.what.parts(scale)
+    }
+
+    /// Whether a part is left out on purpose.
+    fn is_left_out(&self, what: What) -> bool {
+        let is_quick = self.what == What::All && self.scale() == Scale::Quick;
+        is_quick
+            && What::LEFT_OUT_OF_QUICK
+                .iter()
+                .any(|(left_out, ..)| *left_out == what)
     }
 
     /// How large language models are.
@@ -358,7 +454,7 @@ impl Reproduce {
             }
             What::Mnist => {
                 let mut config: ImageConfig =
-                    self.configured(ImageConfig::quick, 2, ImageConfig::full, 3)?;
+                    self.configured(ImageConfig::quick, 3, ImageConfig::full, 3)?;
                 for model in &mut config.models {
                     model.train.steps = self.steps.unwrap_or(model.train.steps);
                 }
@@ -380,7 +476,10 @@ impl Reproduce {
     fn plan_sweep(&self, experiment: Experiment) -> anyhow::Result<Plan> {
         let choices = PlanChoices {
             scale: self.scale(),
-            seeds: self.seeds.unwrap_or(1),
+            seeds: self.seeds.unwrap_or(match (self.scale(), experiment) {
+                (Scale::Quick, Experiment::Ptb | Experiment::WikiText2 | Experiment::Ablation) => 3,
+                _ => 1,
+            }),
             draws: self.draws.filter(|_| experiment == Experiment::Robustness),
             changes: absolute_paths(self.changes.clone())?,
         };

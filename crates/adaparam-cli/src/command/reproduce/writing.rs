@@ -1,12 +1,16 @@
-//! The files that `reproduce` leaves, and what it prints.
+//! The files that `reproduce` leaves.
 
-use adaparam_paper::PartReport;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use adaparam_paper::page::{self, Page, all_claims};
 use adaparam_paper::result::{Claim, ExperimentResult, Scale};
+use adaparam_paper::{Comparison, PartReport};
 use adaparam_report::Report;
 use adaparam_runs::record::{RECORD, RunRecord};
 use adaparam_runs::run_folder::RunFolder;
 
+use super::ending::Ending;
 use super::{Reproduce, What};
 use crate::command::Verdict;
 use crate::say::{remark, say};
@@ -30,7 +34,7 @@ impl Reproduce {
         let missed = results
             .iter()
             .flat_map(|result| &result.claims)
-            .any(|claim| claim.met == Some(false));
+            .any(|claim| claim.verdict == adaparam_report::Verdict::NotMet);
         for part in &finished {
             for drawing in &part.page.drawings {
                 folder.write(&drawing.name, &drawing.svg)?;
@@ -39,7 +43,9 @@ impl Reproduce {
         let failed = finished.iter().any(|part| part.failed);
         let unfinished = finished.iter().filter_map(|part| part.missing.clone());
         // A report of what there is does not ask for the rest.
-        let names = absent.iter().map(|what| what.name().to_owned());
+        let left_out = absent.iter().any(|&what| self.is_left_out(what)) || self.leaves_out();
+        let names = absent.iter().filter(|&&what| !self.is_left_out(what));
+        let names = names.map(|what| what.name().to_owned());
         let (missing, elsewhere): (Vec<String>, Vec<String>) = if self.report_only {
             (unfinished.collect(), names.collect())
         } else {
@@ -53,6 +59,16 @@ impl Reproduce {
         if !missing.is_empty() {
             lead = format!("{lead} Not finished: {}.", missing.join("; "));
         }
+        if left_out {
+            let commands = What::LEFT_OUT_OF_QUICK
+                .map(|(what, command, why)| format!("{} ({why}; `{command}`)", what.name()));
+            lead = format!("{lead} Left out: {}.", commands.join(", "));
+        }
+        let findings = page::findings(&finished);
+        let comparisons: Vec<Comparison> = finished
+            .iter()
+            .flat_map(|part| part.comparisons.clone())
+            .collect();
         let pages: Vec<Page> = finished.into_iter().map(|part| part.page).collect();
         let open: Vec<(String, Vec<Claim>)> = absent
             .iter()
@@ -66,7 +82,11 @@ impl Reproduce {
         let report = Report {
             title: "Adaptive parameterization, reproduced".to_owned(),
             lead,
-            sections: pages.into_iter().map(section).chain(claims).collect(),
+            findings,
+            sections: claims
+                .into_iter()
+                .chain(pages.into_iter().map(section))
+                .collect(),
             provenance: page::provenance(&whole),
         };
         folder.write_json(RECORD, &whole)?;
@@ -79,8 +99,18 @@ impl Reproduce {
         if self.json {
             say!("{}", serde_json::to_string_pretty(&combined)?);
         } else {
-            say!("{}", report.to_terminal(terminal_width()));
-            say!("report: {}", page.display());
+            let ending = Ending {
+                comparisons: &comparisons,
+                claims: &combined.claims,
+                page: &page,
+                scale,
+                left_out,
+                is_missed: missed,
+            };
+            say!("{}", ending.text(terminal_width()));
+        }
+        if self.open {
+            open_page(&page);
         }
         if !elsewhere.is_empty() {
             remark!("not in this report: {}", elsewhere.join(", "));
@@ -103,6 +133,11 @@ impl Reproduce {
         } else {
             Verdict::Done
         })
+    }
+
+    /// Whether this is all of a quick run, which leaves parts out on purpose.
+    fn leaves_out(&self) -> bool {
+        self.is_left_out(What::Robustness)
     }
 
     /// The result of a single experiment as it is; of several, all rows and claims.
@@ -147,4 +182,27 @@ fn terminal_width() -> usize {
         .ok()
         .and_then(|columns| columns.parse().ok());
     told.unwrap_or(100).clamp(40, 160)
+}
+
+/// Asks the system to show the page. That it does not is no reason to fail: the page is there.
+fn open_page(page: &Path) {
+    let (program, arguments): (&str, &[&str]) = if cfg!(target_os = "macos") {
+        ("open", &[])
+    } else if cfg!(windows) {
+        ("cmd", &["/C", "start", ""])
+    } else {
+        ("xdg-open", &[])
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).arg(page);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let why = match command.status() {
+        Ok(status) if status.success() => return,
+        Ok(status) => format!("{program} ended with {status}"),
+        Err(error) => format!("{program}: {error}"),
+    };
+    remark!(
+        "note: the report could not be opened ({why}): open {} yourself",
+        page.display()
+    );
 }
