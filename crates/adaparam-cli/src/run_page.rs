@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use adaparam_lm::sweep::RunState;
 use adaparam_lm::{EpochHistory, MemoryForecast, RunHistory, TextSource};
 use adaparam_report::figure::{Axis, Colour, Line, Lines, Rule, Size};
 use adaparam_report::number::{self, duration};
@@ -27,7 +28,14 @@ pub(crate) struct Witnessed {
 pub(crate) fn write(run: &Path, witnessed: &Witnessed) {
     let written = RunHistory::read(run)
         .map_err(anyhow::Error::from)
-        .and_then(|history| {
+        .and_then(|mut history| {
+            if history.state == RunState::Running {
+                // By the process that writes this page, which is done with it.
+                history.state = match history.result {
+                    Some(_) => RunState::Finished,
+                    None => RunState::Interrupted,
+                };
+            }
             let page = page(&history, witnessed).to_html();
             Ok(RunFolder::at(run).write(PAGE, page)?)
         });
@@ -110,23 +118,23 @@ fn summary(run: &RunHistory) -> String {
     let parameters = run.parameters().map_or_else(String::new, |parameters| {
         format!(" with {} parameters", number::grouped(parameters as u64))
     });
-    let mut text = format!(
-        "A language model ({}){parameters}, trained on {}: {} epochs are done",
-        model(run),
-        text_name(run),
-        epochs(run)
-    );
-    if let Some((best, loss)) = run.best().and_then(|best| Some((best, best.valid_loss?))) {
-        text += &format!(
+    let best = run.best().and_then(|best| Some((best, best.valid_loss?)));
+    let best = best.map_or_else(String::new, |(best, loss)| {
+        format!(
             ", the best of them epoch {} with a validation perplexity of {}",
             best.epoch,
             perplexity(loss)
-        );
-    }
-    if let Some(result) = &run.result {
-        text += &format!(" and a test perplexity of {:.2}", result.test_perplexity);
-    }
-    text
+        )
+    });
+    let test = run.result.as_ref().map_or_else(String::new, |result| {
+        format!(" and a test perplexity of {:.2}", result.test_perplexity)
+    });
+    format!(
+        "A language model ({}){parameters}, trained on {}: {} epochs are done{best}{test}",
+        model(run),
+        text_name(run),
+        epochs(run)
+    )
 }
 
 /// A table of names and values.
@@ -205,11 +213,11 @@ fn points(run: &RunHistory, value: impl Fn(&EpochHistory) -> Option<f64>) -> Vec
     pairs.flatten().collect()
 }
 
+/// Where the learning rate has fallen, as the log has it: keys may have changed since.
 fn cuts(run: &RunHistory) -> Vec<Rule> {
-    let train = &run.config.train;
-    let last = run.epochs.last().map_or(0, |epoch| epoch.epoch);
-    let made = train.cuts().into_iter().filter(|&cut| cut < last);
-    made.map(|cut| Rule::new(cut as f64, "learning rate cut"))
+    let pairs = run.epochs.windows(2);
+    let cut = pairs.filter(|pair| pair[1].learning_rate < 0.99 * pair[0].learning_rate);
+    cut.map(|pair| Rule::new(pair[0].epoch as f64, "learning rate cut"))
         .collect()
 }
 
@@ -296,14 +304,15 @@ fn trained(run: &RunHistory) -> Section {
     let mut section = String::new();
     let keys = settings.lines().filter_map(|line| {
         if let Some(name) = line.strip_prefix('[') {
-            section = name.trim_end_matches(']').to_owned();
+            name.trim_end_matches(']').clone_into(&mut section);
             return None;
         }
         // Paths say more about the machine than about the run.
         let is_path = ["train = ", "valid = ", "test = "]
             .iter()
             .any(|key| line.starts_with(key));
-        (!line.is_empty() && !(section == "data" && is_path)).then(|| format!("`{section}.{line}`"))
+        let is_shown = !line.is_empty() && (section != "data" || !is_path);
+        is_shown.then(|| format!("`{section}.{line}`"))
     });
     Section::new("What was trained")
         .with(facts(

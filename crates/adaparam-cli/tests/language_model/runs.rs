@@ -161,6 +161,7 @@ fn every_run_has_a_page_with_its_curves() {
         "Most memory of the process",
         "Samples",
         "train.clip = 1.0",
+        ">finished<",
         "name=\"viewport\"",
         "prefers-color-scheme",
     ] {

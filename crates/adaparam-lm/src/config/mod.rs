@@ -97,7 +97,7 @@ impl LanguageModelConfig {
         })?;
         match path {
             "train.cut_after" if !changed.train.cut_after.is_empty() => {
-                changed.train.cut_at.clear()
+                changed.train.cut_at.clear();
             }
             "train.cut_at" if !changed.train.cut_at.is_empty() => changed.train.cut_after.clear(),
             _ => {}

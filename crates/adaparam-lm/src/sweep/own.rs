@@ -256,7 +256,7 @@ fn configuration(
         .filter(|choice| ![BASE, TEXT].contains(&choice.key.as_str()));
     keys.extend(of_row.map(|choice| (choice.key.clone(), choice.value.to_string())));
     // A kind brings its own keys, which are set after it.
-    keys.sort_by_key(|(key, _)| !key.ends_with(".kind"));
+    keys.sort_by_key(|(key, _)| key.rsplit('.').next() != Some("kind"));
     for (key, value) in keys {
         let is_path = ["data.train", "data.valid", "data.test"].contains(&key.as_str());
         let value = if is_path {
