@@ -64,6 +64,7 @@ fn specs() -> Vec<ModelSpec> {
 /// Losses and gradients of two windows with an update between them.
 fn learnt(machine: &Machine, spec: &ModelSpec) -> Vec<(String, Vec<f32>)> {
     let model = LanguageModel::new(spec, VOCABULARY, &Device::flex());
+    let sites = model.layers().sites();
     let mut weights = model.draw(3);
     let train = TrainSpec::default();
     let mut optimiser = train.optimiser.settings().init(train.common(), &weights);
@@ -72,7 +73,7 @@ fn learnt(machine: &Machine, spec: &ModelSpec) -> Vec<(String, Vec<f32>)> {
     let of = Droppable {
         vocabulary: VOCABULARY,
         embedding: spec.embedding,
-        sites: model.layers().sites(),
+        sites,
     };
     let mut learner = machine.learner(spec, VOCABULARY);
     let (mut state, mut all) = (None, Vec::new());
