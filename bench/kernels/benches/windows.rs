@@ -23,6 +23,7 @@ fn adaptive(criterion: &mut Criterion) {
             layout: alstm::PolicyLayout::Paper,
             start: alstm::PolicyStart::Paper,
             bias: true,
+            skip: false,
         })
     });
 }
@@ -33,6 +34,7 @@ fn plain(criterion: &mut Criterion) {
             input: sizes.width,
             hidden: vec![sizes.plain_hidden, sizes.width],
             bias: true,
+            skip: false,
         })
     });
 }

@@ -1,7 +1,10 @@
 //! The command on a GPU device: a few steps of training give the losses that the processor gives. `.ci/gpu` installs a
 //! driver and runs this.
 #![cfg(feature = "wgpu")]
-#![allow(clippy::print_stdout, reason = "says what was compared, or that nothing was")]
+#![allow(
+    clippy::print_stdout,
+    reason = "says what was compared, or that nothing was"
+)]
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Sums over the rows of a window.
+//! Sums over the rows of a window, and of two of them.
 
 use crate::Engine;
 use crate::grid::{Reads, Writes, load, store, vectors};
@@ -51,5 +51,12 @@ impl Kernel for SumRows {
                 }
             }
         }
+    }
+}
+
+/// `to += more`, number by number.
+pub(crate) fn add(to: &mut [f32], more: &[f32]) {
+    for (to, more) in to.iter_mut().zip(more) {
+        *to += more;
     }
 }

@@ -56,6 +56,7 @@ fn stacks() -> Vec<Box<dyn Stack>> {
         layout,
         start: PolicyStart::Identity,
         bias: true,
+        skip: false,
     };
     let both = Adaptation::InputOutput;
     let paper = PolicyLayout::Paper;
@@ -73,6 +74,17 @@ fn stacks() -> Vec<Box<dyn Stack>> {
             input: 7,
             hidden: vec![19, 6],
             bias: true,
+            skip: false,
+        }),
+        Box::new(lstm::Shape {
+            input: 7,
+            hidden: vec![7, 7, 6],
+            bias: true,
+            skip: true,
+        }),
+        Box::new(alstm::Shape {
+            skip: true,
+            ..adaptive(Latent::Recurrent, both, paper, vec![7, 7, 6])
         }),
     ]
 }

@@ -8,7 +8,7 @@ use adaparam_kernels::{Engine, lstm};
 use proptest::prelude::*;
 use support::alstm::{Point, Problem};
 use support::stack::{Case, Outcome};
-use support::{Numbers, assert_close, engines};
+use support::{Numbers, assert_close, engines, meeting};
 
 fn shapes() -> impl Strategy<Value = Shape> {
     let kinds = (
@@ -22,6 +22,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
         prop_oneof![Just(PolicyLayout::Paper), Just(PolicyLayout::Released)],
         prop_oneof![Just(PolicyStart::Paper), Just(PolicyStart::Identity)],
         any::<bool>(),
+        any::<bool>(),
     );
     let sizes = (
         1..37usize,
@@ -29,9 +30,13 @@ fn shapes() -> impl Strategy<Value = Shape> {
         1..20usize,
     );
     (kinds, sizes).prop_map(
-        |((kind, summary, adaptation, layout, start, bias), (input, hidden, latent))| Shape {
+        |((kind, summary, adaptation, layout, start, bias, skip), (input, hidden, latent))| Shape {
             input,
-            hidden,
+            hidden: if skip {
+                meeting(input, hidden, bias)
+            } else {
+                hidden
+            },
             latent,
             kind,
             summary,
@@ -39,6 +44,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
             layout,
             start,
             bias,
+            skip,
         },
     )
 }
@@ -120,6 +126,7 @@ fn what_fades_becomes_zero_before_it_becomes_slow() {
         layout: PolicyLayout::Paper,
         start: PolicyStart::Paper,
         bias: true,
+        skip: false,
     };
     let mut case = Case::new(&shape, 30, 3, true, 5);
     // From here, gradients of earlier steps fall below the smallest normal number.
@@ -169,7 +176,7 @@ fn from_the_identity_a_projection_of_zeros_leaves_the_plain_lstm() {
     ] {
         let shape = Shape {
             input: 13,
-            hidden: vec![37, 5, 21],
+            hidden: vec![13, 13, 21],
             latent: 9,
             kind,
             summary: Summary::Hybrid,
@@ -177,11 +184,13 @@ fn from_the_identity_a_projection_of_zeros_leaves_the_plain_lstm() {
             layout,
             start: PolicyStart::Identity,
             bias,
+            skip: bias,
         };
         let plain = lstm::Shape {
             input: shape.input,
             hidden: shape.hidden.clone(),
             bias,
+            skip: bias,
         };
         let mut case = Case::new(&shape, 5, 7, true, 3);
         for (slot, weights) in shape.parameters().iter().zip(&mut case.weights) {

@@ -5,7 +5,7 @@ mod support;
 use adaparam_kernels::lstm::Shape;
 use proptest::prelude::*;
 use support::stack::{Case, Outcome};
-use support::{Numbers, assert_close, engines};
+use support::{Numbers, assert_close, engines, meeting};
 
 /// Everything that the loss depends on, in one row: weights, input, state.
 fn point(case: &Case) -> Vec<f64> {
@@ -54,18 +54,20 @@ fn naive(shape: &Shape, case: &Case, point: &[f64]) -> (Vec<f64>, Vec<f64>) {
                         times(&input, w, j) + times(&h, v, j) + layer.get(2).map_or(0.0, |b| b[j])
                     })
                     .collect();
+                let skips = shape.skip && input.len() == n;
+                let below = if skips { input.clone() } else { vec![0.0; n] };
                 input = (0..n)
                     .map(|j| {
                         let c = &mut state[2 * l + 1][row * n + j];
                         *c = sigmoid(u[n + j]) * *c + sigmoid(u[j]) * u[2 * n + j].tanh();
                         let h = sigmoid(u[3 * n + j]) * c.tanh();
                         if l + 1 == shape.layers() {
-                            output.push(h);
+                            output.push(h + below[j]);
                         }
                         let mask = case.masks[l].as_ref();
                         let h = h * mask.map_or(1.0, |mask| f64::from(mask[row * n + j]));
                         state[2 * l][row * n + j] = h;
-                        h
+                        h + below[j]
                     })
                     .collect();
             }
@@ -85,10 +87,11 @@ proptest! {
 
     #[test]
     fn values_and_gradients_are_those_of_the_equations(
-        input in 1..40usize, hidden in prop::collection::vec(1..40usize, 1..4), bias: bool,
+        input in 1..40usize, hidden in prop::collection::vec(1..40usize, 1..4), bias: bool, skip: bool,
         steps in 1..4usize, batch in prop_oneof![1..5usize, 19..23usize], dropout: bool, seed: u64,
     ) {
-        let shape = Shape { input, hidden, bias };
+        let hidden = if skip { meeting(input, hidden, bias) } else { hidden };
+        let shape = Shape { input, hidden, bias, skip };
         let case = Case::new(&shape, steps, batch, dropout, seed);
         let point = point(&case);
         let (output, state) = naive(&shape, &case, &point);

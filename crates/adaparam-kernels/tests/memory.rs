@@ -45,6 +45,7 @@ fn stacks() -> Vec<Box<dyn Stack>> {
         layout,
         start: PolicyStart::Paper,
         bias,
+        skip: false,
     };
     let (paper, released) = (PolicyLayout::Paper, PolicyLayout::Released);
     vec![
@@ -73,6 +74,24 @@ fn stacks() -> Vec<Box<dyn Stack>> {
             input: 33,
             hidden: vec![70, 21, 50],
             bias: true,
+            skip: false,
+        }),
+        Box::new(lstm::Shape {
+            input: 33,
+            hidden: vec![33, 33, 33],
+            bias: true,
+            skip: true,
+        }),
+        Box::new(alstm::Shape {
+            hidden: vec![33, 33, 50],
+            skip: true,
+            ..adaptive(
+                Latent::Recurrent,
+                Summary::Hybrid,
+                Adaptation::InputOutput,
+                paper,
+                true,
+            )
         }),
     ]
 }

@@ -8,7 +8,7 @@ use adaparam_kernels::lstm;
 use adaparam_kernels::stack::{Keep, Mismatch, Stack, State, Weights};
 use proptest::prelude::*;
 use support::stack::{Case, Outcome};
-use support::{Numbers, assert_close, engines};
+use support::{Numbers, assert_close, engines, meeting};
 
 fn adaptive(kind: Latent, hidden: Vec<usize>) -> alstm::Shape {
     alstm::Shape {
@@ -21,6 +21,7 @@ fn adaptive(kind: Latent, hidden: Vec<usize>) -> alstm::Shape {
         layout: PolicyLayout::Paper,
         start: PolicyStart::Paper,
         bias: true,
+        skip: false,
     }
 }
 
@@ -35,6 +36,7 @@ fn kinds() -> Vec<Box<dyn Stack>> {
             input: 7,
             hidden: vec![19, 6],
             bias: true,
+            skip: false,
         }),
     ]
 }
@@ -177,13 +179,14 @@ proptest! {
         adaptation in prop_oneof![Just(Adaptation::Output), Just(Adaptation::Input), Just(Adaptation::InputOutput)],
         layout in prop_oneof![Just(PolicyLayout::Paper), Just(PolicyLayout::Released)],
         start in prop_oneof![Just(PolicyStart::Paper), Just(PolicyStart::Identity)],
-        bias: bool, input in 1..30usize, hidden in prop::collection::vec(1..30usize, 1..4), latent in 1..20usize,
+        bias: bool, skip: bool, input in 1..30usize, hidden in prop::collection::vec(1..30usize, 1..4), latent in 1..20usize,
         lengths in prop::collection::vec(1..5usize, 1..23), more in 0..2usize, dropout: bool, seed: u64,
     ) {
+        let hidden = if skip { meeting(input, hidden, bias) } else { hidden };
         let stack: Box<dyn Stack> = if plain {
-            Box::new(lstm::Shape { input, hidden, bias })
+            Box::new(lstm::Shape { input, hidden, bias, skip })
         } else {
-            Box::new(alstm::Shape { input, hidden, latent, kind, summary, adaptation, layout, start, bias })
+            Box::new(alstm::Shape { input, hidden, latent, kind, summary, adaptation, layout, start, bias, skip })
         };
         // No row needs to be as long as the window.
         let steps = lengths.iter().max().unwrap() + more;

@@ -21,6 +21,7 @@ fn adaptive(kind: Latent, bias: bool, hidden: Vec<usize>) -> alstm::Shape {
         layout: PolicyLayout::Paper,
         start: PolicyStart::Paper,
         bias,
+        skip: false,
     }
 }
 
@@ -29,6 +30,7 @@ fn plain(bias: bool, hidden: Vec<usize>) -> lstm::Shape {
         input: 7,
         hidden,
         bias,
+        skip: false,
     }
 }
 

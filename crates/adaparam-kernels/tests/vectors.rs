@@ -152,6 +152,7 @@ fn shape_of(file: &File, prefix: &str, layout: PolicyLayout) -> Shape {
         layout,
         start: PolicyStart::Paper,
         bias: file.has(&format!("{prefix}alstm_layers.0.bias")),
+        skip: false,
     }
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::LmError;
 use crate::checkpoint::{self, Damaged};
-use crate::config::{LanguageModelConfig, Version1};
+use crate::config::{LanguageModelConfig, Version1, first_difference};
 use crate::model::LanguageModel;
 use crate::snapshot::{Snapshot, weights_file, weights_from};
 use crate::tensor_file::{StoredTensor, TensorFile};
@@ -183,6 +183,7 @@ pub fn adopt(
             "decoder.weight is not encoder.weight: only models with tied embeddings can be read";
         return Err(fault(problem.to_owned()));
     }
+    let note = file.note.take();
     let model = model(&config, &vocabulary);
     for [first, second] in model.second_biases() {
         if let Some(second) = file.tensors.remove(&second)
@@ -204,6 +205,16 @@ pub fn adopt(
         )));
     }
     let weights = weights_from(path, file, model.shapes())?;
+    // Weights of one size can mean different models.
+    if let Some(own) = note.and_then(|note| Note::parse(path, &note).ok()) {
+        let table =
+            |config: &LanguageModelConfig| toml::Table::try_from(&config.model).unwrap_or_default();
+        if let Some(key) = first_difference("model.", &table(&own.config), &table(&config)) {
+            return Err(fault(format!(
+                "{key}: name the configuration that the weights were trained with"
+            )));
+        }
+    }
     Ok(Snapshot::with_weights(config, vocabulary, corpus, weights))
 }
 
@@ -211,6 +222,7 @@ pub fn adopt(
 mod tests {
     use std::fs;
 
+    use adaparam::recurrent::{AdaptiveLstmSettings, PolicyStart};
     use adaparam_data::text::Text;
 
     use super::*;
@@ -313,6 +325,43 @@ mod tests {
             ),
             "{error}"
         );
+    }
+
+    #[test]
+    fn weights_of_another_start_are_refused() {
+        let before = snapshot("adaptive-lstm", 1);
+        for (key, value, difference) in [
+            (
+                "model.cell.policy_start",
+                "identity",
+                "model.cell.policy_start is \"paper\" there, not \"identity\"",
+            ),
+            ("model.skip", "true", "model.skip is false there, not true"),
+        ] {
+            let other = before.config.with(key, value).unwrap();
+            let (file, vocabulary) = (export(&before), before.vocabulary.clone());
+            let error = adopt("w".as_ref(), file, other, vocabulary, String::new());
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(difference), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_exported_model_keeps_its_start_and_its_skips() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        let mut before = snapshot("adaptive-lstm", 1);
+        before.config = before
+            .config
+            .with("model.cell.policy_start", "identity")
+            .and_then(|config| config.with("model.skip", "true"))
+            .unwrap();
+        fs::write(&path, export(&before).to_bytes()).unwrap();
+        let after = open_model(&path).unwrap().snapshot;
+        assert_eq!(after.config, before.config);
+        let cell: AdaptiveLstmSettings = after.config.model.cell.get().unwrap();
+        assert_eq!(cell.policy_start, PolicyStart::Identity);
+        assert!(after.config.model.skip);
     }
 
     #[test]

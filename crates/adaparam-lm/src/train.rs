@@ -154,7 +154,8 @@ pub fn train(
             if !loss.is_finite() {
                 return Err(not_finite("loss"));
             }
-            let learning_rate = spec.learning_rate_at(epoch, span.length);
+            let learning_rate = spec.learning_rate_at(epoch, span.length)
+                * spec.warmth_after(snapshot.counters.updates);
             let gradients = learner.gradients();
             let (optimiser, weights) = (&mut snapshot.optimiser, &mut snapshot.weights);
             let norm = optimiser.update(engine, weights, &gradients, learning_rate);

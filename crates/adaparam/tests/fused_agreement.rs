@@ -97,6 +97,35 @@ fn untied_gates_are_no_obstacle_where_inputs_are_not_adapted() {
         .assert_fused_agrees(&format!("{config:?}"));
 }
 
+#[test]
+fn layers_that_skip_agree() {
+    let device = Device::flex().autodiff();
+    for (d_input, d_output) in [(7, 6), (5, 7), (7, 7), (5, 6)] {
+        for n_layers in 1..=4 {
+            let plain = LstmConfig::new(d_input, 7)
+                .with_batch_first(false)
+                .with_d_output(Some(d_output))
+                .with_n_layers(n_layers)
+                .with_skip(true);
+            for given in every_given() {
+                Window::new(plain.init(&device), [4, 3], given, 1, &device)
+                    .assert_fused_agrees(&format!("{plain:?}, {given:?}"));
+            }
+            for (seed, mut config) in (0..).zip(every_choice(n_layers)) {
+                config.d_input = d_input;
+                config.d_output = Some(d_output);
+                let config = config.with_skip(true);
+                let given = Given {
+                    state: true,
+                    masks: true,
+                };
+                Window::new(config.init(&device), [4, 3], given, seed, &device)
+                    .assert_fused_agrees(&format!("{config:?}"));
+            }
+        }
+    }
+}
+
 /// Steps, batch, input size, hidden sizes of lower layers, output size, layers.
 fn sizes() -> impl Strategy<Value = (usize, usize, usize, usize, usize, usize)> {
     (

@@ -269,6 +269,7 @@ fn the_kernels_see_the_stack_as_it_is() {
         layout: PolicyLayout::Paper,
         start: KernelStart::Paper,
         bias: true,
+        skip: false,
     };
     let lstm = adaptive().with_d_output(Some(6)).init(&device);
     assert_eq!(seen(&lstm), format!("{expected:?}"));
@@ -294,6 +295,7 @@ fn the_kernels_see_the_stack_as_it_is() {
         input: 5,
         hidden: vec![7],
         bias: false,
+        skip: false,
     };
     assert_eq!(seen(&lstm), format!("{expected:?}"));
 }

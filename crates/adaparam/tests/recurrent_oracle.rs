@@ -59,7 +59,43 @@ fn the_lstm_is_what_the_equations_say() {
                     .with_bias(bias);
                 let lstm = with_random_parameters(config.init(&device));
                 let masks = lstm.draw_masks(BATCH, &[("hidden", dropout)], &device);
-                check_plain(&format!("{config:?}, {dropout}"), &lstm, &masks);
+                check_plain(&format!("{config:?}, {dropout}"), &lstm, false, &masks);
+            }
+        }
+    }
+}
+
+/// Layers of which the lower or all are as wide as their input.
+#[test]
+fn layers_that_skip_are_what_the_equations_say() {
+    let _turn = RANDOM_NUMBERS.lock();
+    let device = f64_device();
+    for (d_input, d_output) in [
+        (D_HIDDEN, D_OUTPUT),
+        (D_INPUT, D_HIDDEN),
+        (D_HIDDEN, D_HIDDEN),
+    ] {
+        for n_layers in 1..=4 {
+            device.seed(7);
+            let plain = LstmConfig::new(d_input, D_HIDDEN)
+                .with_batch_first(false)
+                .with_d_output(Some(d_output))
+                .with_n_layers(n_layers)
+                .with_skip(true);
+            let lstm = with_random_parameters(plain.init(&device));
+            let masks = lstm.draw_masks(BATCH, &[("hidden", 0.4)], &device);
+            check_plain(&format!("{plain:?}"), &lstm, true, &masks);
+            for start in [PolicyStart::Paper, PolicyStart::Identity] {
+                let config = AdaptiveLstmConfig::new(d_input, D_HIDDEN, D_LATENT)
+                    .with_batch_first(false)
+                    .with_d_output(Some(d_output))
+                    .with_n_layers(n_layers)
+                    .with_policy_start(start)
+                    .with_skip(true);
+                let lstm = with_random_parameters(config.init(&device));
+                let rates = [("latent", 0.4), ("hidden", 0.4)];
+                let masks = lstm.draw_masks(BATCH, &rates, &device);
+                check_adaptive(&format!("{config:?}"), &config, &lstm, Some(&masks));
             }
         }
     }
@@ -115,12 +151,12 @@ fn check_adaptive(
         layout: config.layout,
         start: config.policy_start,
     };
-    check(case, lstm, choices, masks, |reading| {
+    check(case, lstm, (choices, config.skip), masks, |reading| {
         adaptive_layers(lstm, reading)
     });
 }
 
-fn check_plain(case: &str, lstm: &Lstm, masks: &Masks) {
+fn check_plain(case: &str, lstm: &Lstm, skip: bool, masks: &Masks) {
     let choices = Choices {
         policy: PolicyModel::Static,
         summary: Summary::Own,
@@ -129,7 +165,7 @@ fn check_plain(case: &str, lstm: &Lstm, masks: &Masks) {
         layout: PolicyLayout::Paper,
         start: PolicyStart::Paper,
     };
-    check(case, lstm, choices, Some(masks), |reading| {
+    check(case, lstm, (choices, skip), Some(masks), |reading| {
         plain_layers(lstm, reading)
     });
 }
@@ -137,25 +173,26 @@ fn check_plain(case: &str, lstm: &Lstm, masks: &Masks) {
 fn check(
     case: &str,
     lstm: &dyn Recurrent,
-    choices: Choices,
+    (choices, skip): (Choices, bool),
     masks: Option<&Masks>,
     read: impl Fn(&Reading<'_>) -> Vec<Layer>,
 ) {
     let device = f64_device();
-    let input = random([LENGTH, BATCH, D_INPUT]).require_grad();
+    let input = random([LENGTH, BATCH, lstm.d_input()]).require_grad();
     let start = lstm
         .zero_state(BATCH, &device)
         .map_named(|_, zeros| random(zeros.dims()).require_grad());
     let d_end = lstm
         .zero_state(BATCH, &device)
         .map_named(|_, zeros| random(zeros.dims()));
-    let d_output = random([LENGTH, BATCH, D_OUTPUT]);
+    let d_output = random([LENGTH, BATCH, lstm.d_output()]);
 
     let (output, end) = lstm.forward(input.clone(), Some(start.clone()), masks);
     Comparison {
         case,
         stack: Stack {
             choices,
+            skip,
             layers: read(&Reading::Values),
         },
         masks: masks.cloned().unwrap_or_else(|| Masks::none(lstm.sites())),

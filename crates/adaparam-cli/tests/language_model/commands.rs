@@ -152,6 +152,35 @@ fn an_exported_model_is_the_model_and_comes_back() {
         error.contains("is missing: this is a model of another architecture"),
         "{error}"
     );
+    tiny.done(&[
+        "train",
+        "tiny.toml",
+        "--out",
+        "identity",
+        "--set",
+        "model.cell.policy_start=identity",
+        "--set",
+        "train.warm_up=5",
+        "--set",
+        "train.epochs=1",
+    ]);
+    let shown = tiny.done(&["show", "identity"]);
+    assert!(shown.contains("policy_start = \"identity\""), "{shown}");
+    tiny.done(&["export", "identity", "identity.safetensors"]);
+    let expected = tiny.done(&["eval", "identity"]);
+    assert_eq!(tiny.done(&["eval", "identity.safetensors"]), expected);
+    let error = tiny.refused(&[
+        "import",
+        "identity.safetensors",
+        "--model",
+        "tiny.toml",
+        "--out",
+        "other",
+    ]);
+    assert!(
+        error.contains("model.cell.policy_start is \"identity\" there, not \"paper\""),
+        "{error}"
+    );
     let wider = [
         "import",
         "adaptive.safetensors",

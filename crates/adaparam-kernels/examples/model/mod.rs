@@ -20,6 +20,7 @@ pub(crate) fn shape(width: usize, hidden: usize, latent: usize) -> Shape {
         layout: PolicyLayout::Paper,
         start: PolicyStart::Paper,
         bias: true,
+        skip: false,
     }
 }
 

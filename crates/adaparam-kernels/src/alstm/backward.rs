@@ -18,6 +18,11 @@ pub(super) fn d_bias_len(layer: &LayerPlan, batch: usize) -> usize {
     Groups::of(batch).count() * bias
 }
 
+/// Numbers in the gradient of what a layer gives to the one above, where that is not its hidden state.
+pub(super) fn d_sum_len(layer: &LayerPlan, batch: usize) -> usize {
+    usize::from(layer.gives_sum) * batch * layer.shape.hidden
+}
+
 /// Numbers in the partial gradients of a latent variable.
 pub(super) fn d_latent_len(plan: &Plan, batch: usize) -> usize {
     let partial = plan.layers.iter();
@@ -48,6 +53,7 @@ impl Pass<'_> {
             views,
             d_latent,
             d_biases,
+            d_sums,
             ..
         } = &mut tape.backward;
         panels.resize_with(plan.layers.len(), BackwardPanels::default);
@@ -59,14 +65,19 @@ impl Pass<'_> {
             d_bias.resize(d_bias_len(layer, batch));
             d_bias.fill(0.0);
         }
+        d_sums.resize_with(plan.layers.len(), Buffer::default);
+        for (layer, d_sum) in plan.layers.iter().zip(d_sums.iter_mut()) {
+            d_sum.resize(d_sum_len(layer, batch));
+        }
         d_latent.resize(d_latent_len(plan, batch));
 
         let mut layers: Vec<LayerBackward<'_>> = recycled(std::mem::take(views));
         let carried = d_state.chunks_mut(plan.parts());
-        let parts = tape.layers.iter_mut().zip(carried).zip(&mut *d_biases);
-        layers.extend(
-            parts.map(|((tape, carried), d_bias)| LayerBackward::new(tape, carried, d_bias)),
-        );
+        let gradients_of = d_biases.iter_mut().zip(d_sums);
+        let parts = tape.layers.iter_mut().zip(carried).zip(gradients_of);
+        layers.extend(parts.map(|((tape, carried), (d_bias, d_sum))| {
+            LayerBackward::new(tape, carried, d_bias, d_sum)
+        }));
         {
             let d_latent = Parts::new(d_latent);
             let d_x = Parts::new(&mut *d_x);
@@ -91,7 +102,7 @@ impl Pass<'_> {
                             t,
                         };
                         step.cell(d_output);
-                        step.inputs();
+                        step.inputs(d_output);
                         step.policy();
                         step.latent();
                         step.summary();

@@ -1,6 +1,6 @@
 //! How much memory windows take.
 
-use super::backward::{d_bias_len, d_latent_len};
+use super::backward::{d_bias_len, d_latent_len, d_sum_len};
 use super::plan::{LayerPlan, Plan};
 use super::tape::{LayerTape, kept_rows, tile_len};
 use crate::Engine;
@@ -42,6 +42,7 @@ impl Plan {
             return bytes_of(buffers);
         }
         let d_biases = self.layers.iter().map(|layer| d_bias_len(layer, batch));
+        let d_sums = self.layers.iter().map(|layer| d_sum_len(layer, batch));
         let products = self.layers.iter();
         let products = products.flat_map(|layer| layer.gradient_shapes(self));
         let scratch = products
@@ -50,7 +51,13 @@ impl Plan {
                 [most[0].max(one[0]), most[1].max(one[1])]
             });
         let d_latent = d_latent_len(self, batch);
-        bytes_of(buffers.chain(d_biases).chain(scratch).chain([d_latent]))
+        bytes_of(
+            buffers
+                .chain(d_biases)
+                .chain(d_sums)
+                .chain(scratch)
+                .chain([d_latent]),
+        )
     }
 }
 

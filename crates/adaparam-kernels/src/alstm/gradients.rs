@@ -29,7 +29,7 @@ impl Pass<'_> {
             let x = if index == 0 {
                 self.operands.x
             } else {
-                &tape.layers[index - 1].h[batch * s.input..]
+                tape.layers[index - 1].given(&plan.layers[index - 1], batch)
             };
             let other_latent = match index {
                 0 => &tape.layers[plan.layers.len() - 1].z[..],

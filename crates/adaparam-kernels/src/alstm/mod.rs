@@ -12,7 +12,8 @@
 //! ```
 //!
 //! with `π1, π2` or `π3, π4` left out as the adaptation says. Dropout on `z` and `h` also enters what is carried to the next step;
-//! the output is the highest `h` before dropout.
+//! the output is the highest `h` before dropout. With [`Shape::skip`] a layer's `x` is added to what leaves it upwards; what it
+//! carries stays its own.
 
 mod backward;
 mod backward_step;

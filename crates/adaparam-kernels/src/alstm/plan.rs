@@ -18,6 +18,8 @@ pub(super) struct Plan {
 pub(super) struct LayerPlan {
     pub(super) index: usize,
     pub(super) shape: LayerShape,
+    /// Whether the layer above reads the hidden state and the input together.
+    pub(super) gives_sum: bool,
     /// Widths of what is carried: hidden state, cell state, latent variable and its cell state, zero if there is none.
     pub(super) part_widths: [usize; 4],
     /// What the groups of columns of the input policy are.
@@ -107,6 +109,7 @@ impl LayerPlan {
         };
         Self {
             index,
+            gives_sum: s.skips && index + 1 < shape.layers(),
             part_widths: [s.hidden, s.hidden, s.latent, past],
             input_policy,
             summary,

@@ -73,6 +73,32 @@ impl Kernel for AdaptInput {
     }
 }
 
+/// `to = a + b`.
+pub(super) struct Add {
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) a: Reads,
+    pub(super) b: Reads,
+    pub(super) to: Writes,
+}
+
+impl Kernel for Add {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for row in 0..self.rows {
+            for (v, n) in vectors(simd, self.columns) {
+                // SAFETY: the rectangles cover these columns; those that are written belong to this task.
+                unsafe {
+                    let (a, b) = (self.a.at(row, v), self.b.at(row, v));
+                    let sum = simd.add(load(simd, a, n), load(simd, b, n));
+                    store(simd, self.to.at(row, v), sum, n);
+                }
+            }
+        }
+    }
+}
+
 /// Requests the lines of all gates that a block is going to write, so that they arrive while it computes: the forward pass took a
 /// tenth less time with it.
 pub(super) struct Request {
@@ -102,6 +128,8 @@ pub(super) struct InputGradient {
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) tile: Reads,
+    /// A gradient that passes the policy by and is added too.
+    pub(super) skipped: Option<Reads>,
     pub(super) policy: Option<(PolicyStart, Writes, Reads)>,
     pub(super) to: Writes,
     pub(super) add: bool,
@@ -122,6 +150,9 @@ impl Kernel for InputGradient {
                         let d_pi = simd.mul(simd.mul(d, load(simd, source.at(row, v), n)), slope);
                         store_unless_faded(simd, policy.at(row, v), d_pi, n);
                         d = simd.mul(d, pi);
+                    }
+                    if let Some(skipped) = self.skipped {
+                        d = simd.add(d, load(simd, skipped.at(row, v), n));
                     }
                     let to = self.to.at(row, v);
                     let d = if self.add {

@@ -69,6 +69,8 @@ pub struct Shape {
     pub start: PolicyStart,
     /// Whether the main cells have a bias.
     pub bias: bool,
+    /// Whether a layer that is as wide as its input adds it to what it gives the layer above, or out of the stack.
+    pub skip: bool,
 }
 
 impl Shape {
@@ -94,6 +96,7 @@ impl Shape {
             latent_gates: self.latent * if self.kind == Latent::Recurrent { 4 } else { 1 },
             hybrid,
             policy: Policy::new(self, input, hidden),
+            skips: self.skip && input == hidden,
         }
     }
 }
@@ -115,6 +118,8 @@ pub struct LayerShape {
     pub hybrid: bool,
     /// The parts of its policy.
     pub policy: Policy,
+    /// Whether its input is added to what it gives the layer above, or out of the stack.
+    pub skips: bool,
 }
 
 /// One part of a policy.

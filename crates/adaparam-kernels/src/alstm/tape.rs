@@ -41,6 +41,8 @@ pub(super) struct LayerTape {
     pub(super) adapted: [Buffer; 2],
     /// Products with input and hidden state; empty if the policy does not adapt them.
     pub(super) products: [Buffer; 2],
+    /// Hidden state and input together, which the layer above reads; empty if it reads the hidden state.
+    pub(super) sum: Buffer,
 }
 
 /// Scratch space of a backward pass.
@@ -53,6 +55,8 @@ pub(super) struct Backward {
     pub(super) d_latent: Buffer,
     /// Gradients of the biases, for each layer one for each group of rows.
     pub(super) d_biases: Vec<Buffer>,
+    /// Gradients of what layers give to those above them, for each layer one step; empty where that is the hidden state.
+    pub(super) d_sums: Vec<Buffer>,
     pub(super) products: Scratch,
     /// Steps and batch of the window that was passed through time and waits for the gradients of its matrices.
     pub(super) pending: Option<(usize, usize)>,
@@ -68,13 +72,22 @@ impl LayerTape {
         [&mut self.h, &mut self.c, &mut self.z, &mut self.z_c]
     }
 
+    /// What the layer above reads, step by step.
+    pub(super) fn given(&self, layer: &LayerPlan, batch: usize) -> &[f32] {
+        if layer.gives_sum {
+            &self.sum
+        } else {
+            &self.h[batch * layer.shape.hidden..]
+        }
+    }
+
     /// Numbers of every buffer, for `rows` rows of all steps and `carried` rows of what is carried.
     pub(super) fn numbers(
         plan: &Plan,
         layer: &LayerPlan,
         rows: usize,
         carried: usize,
-    ) -> [usize; 11] {
+    ) -> [usize; 12] {
         let s = &layer.shape;
         let recurrent = usize::from(plan.is_recurrent());
         let input = usize::from(s.policy.input.is_some());
@@ -91,11 +104,12 @@ impl LayerTape {
             input * rows * s.hidden,
             output * rows * 4 * s.hidden,
             output * rows * 4 * s.hidden,
+            usize::from(layer.gives_sum) * rows * s.hidden,
         ]
     }
 
     /// Every buffer.
-    fn buffers(&mut self) -> [&mut Buffer; 11] {
+    fn buffers(&mut self) -> [&mut Buffer; 12] {
         let Self {
             h,
             c,
@@ -106,6 +120,7 @@ impl LayerTape {
             policy,
             adapted: [adapted_input, adapted_hidden],
             products: [input_product, hidden_product],
+            sum,
         } = self;
         [
             h,
@@ -119,6 +134,7 @@ impl LayerTape {
             adapted_hidden,
             input_product,
             hidden_product,
+            sum,
         ]
     }
 }

@@ -9,7 +9,7 @@ use crate::cell::{Gradients, PlainCellGradient};
 use crate::gemm::{GROUP, Panels, product, tile, transposed_product};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
-use crate::reduce::sum_rows;
+use crate::reduce::{add, sum_rows};
 use crate::stack::clear_behind;
 use crate::threads::Parts;
 
@@ -67,6 +67,10 @@ impl Pass<'_> {
                 d_below
             };
             product(engine, &own.gates, &panels.input, d_input, layer.input);
+            if layer.skips {
+                let (Above::Output(d) | Above::Carried(d)) = above;
+                add(d_input, d);
+            }
         }
         tape.pending = Some((self.steps(), self.batch()));
         if let Some(lengths) = self.operands.lengths {
@@ -101,7 +105,7 @@ impl Pass<'_> {
             let x = if index == 0 {
                 self.operands.x
             } else {
-                &layers[index - 1].h[batch * input..]
+                layers[index - 1].given(&plan.layers[index - 1], batch)
             };
             let gates = 4 * hidden;
             let mut product = |a: &[f32], m: usize, c: &mut [f32]| {

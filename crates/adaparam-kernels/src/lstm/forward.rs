@@ -9,6 +9,7 @@ use crate::cell::{GATES, Kept, PlainCell};
 use crate::gemm::{GROUP, Panels, product, tile};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
+use crate::reduce::add;
 use crate::stack::{Keep, Operands, clear_behind};
 use crate::threads::Parts;
 
@@ -67,13 +68,12 @@ impl Pass<'_> {
         tape.layers
             .resize_with(plan.layers.len(), LayerTape::default);
         tape.tiles.resize(engine.pool().threads() * GATES * batch);
-        let output = Parts::new(output);
         for (layer, state) in plan.layers.iter().zip(state.chunks_mut(2)) {
             let hidden = layer.hidden;
             let (below, layers) = tape.layers.split_at_mut(layer.index);
             let own = &mut layers[0];
             let numbers = LayerTape::numbers(layer, steps, batch);
-            for (buffer, numbers) in [&mut own.h, &mut own.c, &mut own.gates]
+            for (buffer, numbers) in [&mut own.h, &mut own.c, &mut own.gates, &mut own.sum]
                 .into_iter()
                 .zip(numbers)
             {
@@ -81,13 +81,24 @@ impl Pass<'_> {
             }
             own.h[..batch * hidden].copy_from_slice(&state[0]);
             own.c[..batch * hidden].copy_from_slice(&state[1]);
-            let x = below.last();
-            let x = x.map_or(self.operands.x, |below| &below.h[batch * layer.input..]);
+            let x = match below.last() {
+                Some(below) => below.given(&plan.layers[layer.index - 1], batch),
+                None => self.operands.x,
+            };
             let panels = &packed.layers[layer.index];
             product(engine, x, &panels.input, &mut own.gates, 4 * hidden);
-            let output = (layer.index + 1 == plan.layers.len()).then_some(&output);
-            let tiles = &mut tape.tiles;
-            self.layer_forward(engine, &panels.hidden, layer, first, own, tiles, output);
+            let is_last = layer.index + 1 == plan.layers.len();
+            {
+                let output = is_last.then(|| Parts::new(&mut *output));
+                let (panels, tiles) = (&panels.hidden, &mut tape.tiles);
+                self.layer_forward(engine, panels, layer, first, own, tiles, output.as_ref());
+            }
+            if layer.gives_sum {
+                own.sum.copy_from_slice(&own.h[batch * hidden..]);
+                add(&mut own.sum, x);
+            } else if layer.skips {
+                add(output, x);
+            }
             state[0].copy_from_slice(&own.h[steps * batch * hidden..]);
             state[1].copy_from_slice(&own.c[steps * batch * hidden..]);
         }

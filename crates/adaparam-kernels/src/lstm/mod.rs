@@ -2,7 +2,7 @@
 //!
 //! A layer multiplies the inputs of all steps in one product, then goes through time with the recurrent product alone. Gates are in
 //! the order `i, f, z, o`. Dropout of a layer's hidden state also enters what it carries; the output is the highest hidden state
-//! before dropout.
+//! before dropout. With [`Shape::skip`] a layer's input is added to what leaves it upwards; what it carries stays its own.
 
 mod backward;
 mod bytes;
@@ -26,6 +26,8 @@ pub struct Shape {
     pub hidden: Vec<usize>,
     /// Whether cells have a bias.
     pub bias: bool,
+    /// Whether a layer that is as wide as its input adds it to what it gives the layer above, or out of the stack.
+    pub skip: bool,
 }
 
 impl Shape {
@@ -41,6 +43,11 @@ impl Shape {
         } else {
             self.hidden[index - 1]
         }
+    }
+
+    /// Whether layer `index` adds its input to what it gives.
+    pub fn skips(&self, index: usize) -> bool {
+        self.skip && self.input_of(index) == self.hidden[index]
     }
 }
 
@@ -96,13 +103,25 @@ struct LayerTape {
     c: Buffer,
     /// Products of the input, then gates, then gradients of the pre-activations.
     gates: Buffer,
+    /// Hidden state and input together, which the layer above reads; empty if it reads the hidden state.
+    sum: Buffer,
 }
 
 impl LayerTape {
     /// Numbers of every buffer, in the order of the fields.
-    fn numbers(layer: &LayerPlan, steps: usize, batch: usize) -> [usize; 3] {
+    fn numbers(layer: &LayerPlan, steps: usize, batch: usize) -> [usize; 4] {
         let (rows, hidden) = (steps * batch, layer.hidden);
         let carried = (rows + batch) * hidden;
-        [carried, carried, rows * 4 * hidden]
+        let sum = if layer.gives_sum { rows * hidden } else { 0 };
+        [carried, carried, rows * 4 * hidden, sum]
+    }
+
+    /// What the layer above reads, step by step.
+    fn given(&self, layer: &LayerPlan, batch: usize) -> &[f32] {
+        if layer.gives_sum {
+            &self.sum
+        } else {
+            &self.h[batch * layer.hidden..]
+        }
     }
 }

@@ -14,6 +14,10 @@ pub(super) struct LayerPlan {
     pub(super) index: usize,
     pub(super) input: usize,
     pub(super) hidden: usize,
+    /// Whether the input is added to what leaves the layer upwards.
+    pub(super) skips: bool,
+    /// Whether that goes to a layer above.
+    pub(super) gives_sum: bool,
     /// Columns of the product with the input.
     pub(super) gates: Vec<Group>,
     /// Columns of the product with the hidden state, by blocks of units.
@@ -31,6 +35,8 @@ impl Plan {
             index,
             input: shape.input_of(index),
             hidden,
+            skips: shape.skips(index),
+            gives_sum: shape.skips(index) && index + 1 < shape.layers(),
             gates: contiguous_groups(4 * hidden),
             units: unit_groups(hidden, &[0], 4),
             to_input: contiguous_groups(shape.input_of(index)),

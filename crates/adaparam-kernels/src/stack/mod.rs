@@ -11,7 +11,7 @@
 //! use adaparam_kernels::{Engine, lstm};
 //!
 //! # fn main() -> Result<(), Mismatch> {
-//! let stack: Box<dyn Stack> = Box::new(lstm::Shape { input: 3, hidden: vec![4], bias: true });
+//! let stack: Box<dyn Stack> = Box::new(lstm::Shape { input: 3, hidden: vec![4], bias: true, skip: false });
 //! let (steps, batch) = (5, 2);
 //! let weights: Vec<Vec<f32>> = stack.parameters().iter().map(|slot| vec![0.1; slot.numbers()]).collect();
 //! let weights: Vec<&[f32]> = weights.iter().map(Vec::as_slice).collect();

@@ -178,8 +178,16 @@ impl Problem<'_> {
                         })
                         .collect();
                     let (h, c) = lstm(&pre, &c);
+                    let skips = shape.skip && x.len() == hidden;
+                    let given = |h: &[f64]| -> Vec<f64> {
+                        let x = x.iter().map(|x| if skips { *x } else { 0.0 });
+                        h.iter()
+                            .zip(x.chain(std::iter::repeat(0.0)))
+                            .map(|(h, x)| h + x)
+                            .collect()
+                    };
                     if l + 1 == shape.layers() {
-                        step_output.push(h.clone());
+                        step_output.push(given(&h));
                     }
                     let h: Vec<f64> = h
                         .iter()
@@ -189,7 +197,7 @@ impl Problem<'_> {
                     state[l][0][row * hidden..(row + 1) * hidden].copy_from_slice(&h);
                     state[l][1][row * hidden..(row + 1) * hidden].copy_from_slice(&c);
                     state[l][2][row * latent..(row + 1) * latent].copy_from_slice(&z);
-                    x = h;
+                    x = given(&h);
                 }
             }
             output.extend(step_output.concat());

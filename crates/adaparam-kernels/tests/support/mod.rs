@@ -74,3 +74,12 @@ impl Numbers {
             .collect()
     }
 }
+
+/// Sizes of which some neighbours are the same, so that layers can skip: the first two are that of the input or each other's.
+pub(crate) fn meeting(input: usize, mut hidden: Vec<usize>, as_input: bool) -> Vec<usize> {
+    let size = if as_input { input } else { hidden[0] };
+    for hidden in hidden.iter_mut().take(2) {
+        *hidden = size;
+    }
+    hidden
+}

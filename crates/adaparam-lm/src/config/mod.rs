@@ -165,6 +165,27 @@ impl LanguageModelConfig {
     }
 }
 
+/// The first key whose value in `here` is another in `there`, as a sentence for somebody who is not `here`.
+pub(crate) fn first_difference(
+    section: &str,
+    here: &toml::Table,
+    there: &toml::Table,
+) -> Option<String> {
+    here.iter().find_map(|(key, value)| {
+        let other = there.get(key);
+        match (value.as_table(), other.and_then(toml::Value::as_table)) {
+            (Some(value), Some(other)) => {
+                first_difference(&format!("{section}{key}."), value, other)
+            }
+            _ if other == Some(value) => None,
+            _ => {
+                let other = other.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+                Some(format!("{section}{key} is {value} there, not {other}"))
+            }
+        }
+    })
+}
+
 /// A value as it is written after `=`; what is no TOML is a string without quotes.
 fn toml_value(text: &str) -> Result<toml::Value, String> {
     if text.contains('\n') {

@@ -21,6 +21,8 @@ adaparam::settings! {
         pub hidden: usize = 1150, within(1..=LARGEST_SIZE);
         /// number of layers
         pub layers: usize = 2, within(1..=100);
+        /// whether a layer as wide as its input adds it to what it gives, for more than two layers
+        pub skip: bool = false;
         /// the recurrent layers
         pub cell: CellChoice = CellChoice::default();
         /// what turns outputs into the cost of words
@@ -44,6 +46,7 @@ impl ModelSpec {
             d_hidden: self.hidden,
             d_output: self.embedding,
             n_layers: self.layers,
+            skip: self.skip,
         }
     }
 

@@ -49,6 +49,8 @@ adaparam::settings! {
         pub test_batch: usize = 1, within(1..=1_000_000);
         /// steps between checkpoints; every epoch ends with one besides
         pub checkpoint_every: u64 = 200, within(1..=1_000_000);
+        /// updates over which the learning rate rises to its value; 0 for none
+        pub warm_up: u64 = 0, within(0..=1_000_000_000);
         /// what turns gradients into updates
         pub optimiser: OptimiserChoice = OptimiserChoice::default();
         /// drop probabilities
@@ -116,6 +118,16 @@ impl TrainSpec {
         }
         let epoch = |share: &f64| (share * self.epochs as f64).round().max(1.0) as u64;
         self.cut_at.iter().map(epoch).collect()
+    }
+
+    /// The share of the learning rate that the update after `updates` others gets: it rises evenly over the first
+    /// [`warm_up`](Self::warm_up) of them.
+    pub fn warmth_after(&self, updates: u64) -> f64 {
+        if updates < self.warm_up {
+            (updates + 1) as f64 / self.warm_up as f64
+        } else {
+            1.0
+        }
     }
 
     /// What every optimiser is told.
@@ -328,5 +340,18 @@ mod tests {
                 "{shares:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_learning_rate_rises_over_the_first_updates_alone() {
+        let train = TrainSpec {
+            warm_up: 4,
+            ..TrainSpec::default()
+        };
+        let shares = [0, 1, 2, 3, 4, 5].map(|updates| train.warmth_after(updates));
+        let expected: [f64; 6] = [0.25, 0.5, 0.75, 1.0, 1.0, 1.0];
+        assert_eq!(shares.map(f64::to_bits), expected.map(f64::to_bits));
+        let none = TrainSpec::default().warmth_after(0);
+        assert_eq!(none.to_bits(), 1.0_f64.to_bits());
     }
 }

@@ -6,8 +6,9 @@ use adaparam_data::checksum::Checksum;
 use adaparam_runs::RunError;
 use serde::{Deserialize, Serialize};
 
+use super::as_written::AsWritten;
 use crate::LanguageModelConfig;
-use crate::config::Version1;
+use crate::config::{Version1, first_difference};
 
 /// The format that is written; the one before it, 1, is read too.
 const FORMAT: u64 = 2;
@@ -136,8 +137,10 @@ impl Manifest {
             }
             FORMAT => {
                 let manifest: Self = serde_json::from_str(text).map_err(wrong)?;
-                let mut runs = manifest.runs.iter();
-                if let Some(run) = runs.find(|run| run.hash != hash(&run.config)) {
+                // Of what was written then: a configuration has more keys now.
+                let written: Manifest<AsWritten> = serde_json::from_str(text).map_err(wrong)?;
+                let mut runs = written.runs.iter();
+                if let Some(run) = runs.find(|run| run.hash != sum(&run.config, run.seed)) {
                     return Err(fault(changed(&run.id)));
                 }
                 manifest
@@ -217,22 +220,6 @@ fn changed_key(here: &RunSpec, there: &RunSpec) -> String {
     changed.unwrap_or_else(|| "another configuration".to_owned())
 }
 
-fn first_difference(section: &str, here: &toml::Table, there: &toml::Table) -> Option<String> {
-    here.iter().find_map(|(key, value)| {
-        let other = there.get(key);
-        match (value.as_table(), other.and_then(toml::Value::as_table)) {
-            (Some(value), Some(other)) => {
-                first_difference(&format!("{section}{key}."), value, other)
-            }
-            _ if other == Some(value) => None,
-            _ => {
-                let other = other.map_or_else(|| "nothing".to_owned(), ToString::to_string);
-                Some(format!("{section}{key} is {value} there, not {other}"))
-            }
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -269,6 +256,28 @@ mod tests {
                 "{from}"
             );
         }
+    }
+
+    /// Keys that came later than the format have their defaults, and the sum that outcomes name stays.
+    #[test]
+    fn a_manifest_from_before_a_key_is_read_as_it_was_meant() {
+        let now = manifest(vec![run("a", 1, 0.1)]);
+        let later = ["\"skip\"", "\"warm_up\"", "\"policy_start\""];
+        let text: Vec<String> = now
+            .to_text()
+            .lines()
+            .filter(|line| !later.iter().any(|key| line.trim().starts_with(key)))
+            .map(str::to_owned)
+            .collect();
+        let text = text.join("\n").replace("\"bias\": true,", "\"bias\": true");
+        let written: Manifest<AsWritten> = serde_json::from_str(&text).unwrap();
+        let sum_then = sum(&written.runs[0].config, 1);
+        assert_ne!(sum_then, now.runs[0].hash);
+        let text = text.replace(&now.runs[0].hash, &sum_then);
+        let read = Manifest::parse("m.json", &text).unwrap();
+        assert_eq!(read.runs[0].config, now.runs[0].config);
+        assert_eq!(read.runs[0].hash, sum_then);
+        assert_eq!(now.difference(&read), None);
     }
 
     #[test]

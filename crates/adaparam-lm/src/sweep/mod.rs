@@ -6,6 +6,7 @@
 //! process.
 
 mod adopt;
+mod as_written;
 mod collect;
 mod folder;
 mod manifest;

@@ -18,7 +18,7 @@ use super::policy::{InputTying, LstmAdaptation, PolicyLayout, PolicyShape, Polic
 use super::sequence::step_by_step;
 use super::sizes::StackSizes;
 use super::slot::Slot;
-use super::stacked::in_layer;
+use super::stacked::{given, in_layer};
 use super::state::State;
 use crate::form::form;
 use crate::semi_orthogonal::semi_orthogonal;
@@ -74,6 +74,9 @@ pub struct AdaptiveLstmConfig {
     /// Whether sequences are `[B, T, I]`, as in Burn, or `[T, B, I]`.
     #[config(default = true)]
     pub batch_first: bool,
+    /// Whether a layer that is as wide as its input adds it to what it gives; see [`StackSizes::skip`].
+    #[config(default = false)]
+    pub skip: bool,
     /// How windows are computed.
     #[config(default = "Execution::Fused")]
     pub execution: Execution,
@@ -91,7 +94,8 @@ pub struct AdaptiveLstmConfig {
 /// c, h from u as in an LSTM                              eq. (5)
 /// ```
 ///
-/// with `h(0)_t = x_t` and `z(0)_t = z(L)_{t-1}`.
+/// with `h(0)_t = x_t` and `z(0)_t = z(L)_{t-1}`. With `skip`, a layer that is as wide as its input gives the one above
+/// `h(l)_t + h(l-1)_t`; what it carries to the next step stays `h(l)_t`.
 ///
 /// # Where it starts
 ///
@@ -124,6 +128,8 @@ pub struct AdaptiveLstm {
     #[module(skip)]
     pub(super) layout: PolicyLayout,
     #[module(skip)]
+    pub(super) skip: bool,
+    #[module(skip)]
     execution: Execution,
     #[cfg(feature = "kernels")]
     #[module(skip)]
@@ -133,7 +139,7 @@ pub struct AdaptiveLstm {
 /// What one step of an [`AdaptiveLstm`] gives.
 #[derive(Debug, Clone)]
 pub struct AdaptiveLstmStep {
-    /// The last layer's hidden state before dropout, `[B, H]`.
+    /// What the last layer gives before dropout, `[B, H]`: its hidden state, and its input besides if it skips.
     pub output: Tensor<2>,
     /// The state to go on from.
     pub state: State,
@@ -155,6 +161,7 @@ impl AdaptiveLstmConfig {
             d_hidden: self.d_hidden,
             d_output: self.d_output(),
             n_layers: self.n_layers,
+            skip: self.skip,
         };
         AdaptiveLstm {
             layers: sizes
@@ -168,6 +175,7 @@ impl AdaptiveLstmConfig {
             adaptation: self.adaptation,
             tying: self.tying,
             layout: self.layout,
+            skip: self.skip,
             execution: self.execution,
             #[cfg(feature = "kernels")]
             workspace: fused::Workspace::default(),
@@ -228,6 +236,7 @@ impl AdaptiveLstmConfig {
             self.tying as i32,
             self.layout as i32,
             self.policy_start as i32,
+            i32::from(self.skip),
         ];
         form(here.to_vec(), device, move |found| {
             let both = FORM.iter().zip(found.iter().zip(here));
@@ -280,10 +289,10 @@ impl AdaptiveLstm {
             let v = self.summarise(h.clone(), main.hidden.clone(), z);
             let latent = cell.latent.step(v, latent).dropped(mask(LATENT));
             let pi = cell.policy(latent.hidden.clone()); // [B, P]
-            let main = cell.adapt(h, main, cell.split.apply(pi.clone()));
-            output = main.hidden.clone();
+            let main = cell.adapt(h.clone(), main, cell.split.apply(pi.clone()));
+            output = given(main.hidden.clone(), &h, self.skip);
             let main = main.dropped(mask(HIDDEN));
-            h = main.hidden.clone();
+            h = given(main.hidden.clone(), &h, self.skip);
             z = latent.hidden.clone();
             layers.push((main, latent));
             policies.push(pi);
@@ -374,13 +383,14 @@ impl AdaptiveLstm {
 }
 
 /// The choices that decide how numbers are read, with the names of each in the order of its type.
-const FORM: [(&str, &[&str]); 6] = [
+const FORM: [(&str, &[&str]); 7] = [
     ("policy", &["static", "recurrent"]),
     ("summary", &["own", "hybrid"]),
     ("adaptation", &["output", "input", "io"]),
     ("tying", &["tied", "untied"]),
     ("layout", &["paper", "released"]),
     ("policy_start", &["paper", "identity"]),
+    ("skip", &["false", "true"]),
 ];
 
 /// The sites of a layer, in their order.
@@ -511,6 +521,7 @@ impl RecurrentKind for AdaptiveLstmSettings {
         let config = AdaptiveLstmConfig::new(sizes.d_input, sizes.d_hidden, self.latent)
             .with_d_output(Some(sizes.d_output))
             .with_n_layers(sizes.n_layers)
+            .with_skip(sizes.skip)
             .with_bias(self.bias)
             .with_policy(self.policy)
             .with_summary(self.summary)
@@ -536,7 +547,7 @@ impl ModuleDisplay for AdaptiveLstm {
             PolicyLatent::Static(_) => PolicyModel::Static,
             PolicyLatent::Recurrent(_) => PolicyModel::Recurrent,
         };
-        content
+        let content = content
             .add("d_input", &self.d_input())
             .add_debug_attribute("d_hidden", &d_hidden)
             .add("d_latent", &first.latent.d_latent())
@@ -546,7 +557,12 @@ impl ModuleDisplay for AdaptiveLstm {
             .add_debug_attribute("tying", &self.tying)
             .add_debug_attribute("layout", &self.layout)
             .add_debug_attribute("policy_start", &first.start)
-            .add("bias", &first.bias.is_some())
-            .optional()
+            .add("bias", &first.bias.is_some());
+        let content = if self.skip {
+            content.add("skip", &true)
+        } else {
+            content
+        };
+        content.optional()
     }
 }

@@ -51,6 +51,13 @@ pub trait Cell: Module + ModuleDisplay + Sync + Debug + 'static {
         let _ = layers;
         None
     }
+
+    /// The same for layers that skip; see [`StackSizes::skip`](super::StackSizes::skip).
+    #[cfg(feature = "kernels")]
+    fn fused_with_skip(layers: &[Self]) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {
+        let _ = layers;
+        None
+    }
 }
 
 /// What a [`Cell`] gives at one step.

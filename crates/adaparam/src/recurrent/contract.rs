@@ -34,7 +34,7 @@ pub trait Recurrent: Parameters + Debug + Send + Sync {
     /// Where values can be dropped.
     fn sites(&self) -> Vec<Slot>;
 
-    /// One step of the whole stack: the last layer's hidden state before dropout, and the new state.
+    /// One step of the whole stack: what the last layer gives before dropout, and the new state.
     ///
     /// # Shapes
     ///

@@ -34,6 +34,9 @@ pub struct LstmConfig {
     /// Whether sequences are `[B, T, I]`, as in Burn, or `[T, B, I]`.
     #[config(default = true)]
     pub batch_first: bool,
+    /// Whether a layer that is as wide as its input adds it to what it gives; see [`StackSizes::skip`].
+    #[config(default = false)]
+    pub skip: bool,
     /// How windows are computed.
     #[config(default = "Execution::Fused")]
     pub execution: Execution,
@@ -61,6 +64,7 @@ impl LstmConfig {
             d_hidden: self.d_hidden,
             d_output: self.d_output.unwrap_or(self.d_hidden),
             n_layers: self.n_layers,
+            skip: self.skip,
         };
         let layer = |d_input, d_hidden| {
             LstmCellConfig::new(d_input, d_hidden)
@@ -93,6 +97,7 @@ impl RecurrentKind for LstmSettings {
         let config = LstmConfig::new(sizes.d_input, sizes.d_hidden)
             .with_d_output(Some(sizes.d_output))
             .with_n_layers(sizes.n_layers)
+            .with_skip(sizes.skip)
             .with_bias(self.bias);
         Box::new(config.init(device))
     }

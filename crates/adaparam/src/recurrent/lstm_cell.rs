@@ -178,7 +178,12 @@ impl Cell for LstmCell {
 
     #[cfg(feature = "kernels")]
     fn fused(layers: &[Self]) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {
-        super::fused::lstm::stack(layers)
+        super::fused::lstm::stack(layers, false)
+    }
+
+    #[cfg(feature = "kernels")]
+    fn fused_with_skip(layers: &[Self]) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {
+        super::fused::lstm::stack(layers, true)
     }
 }
 

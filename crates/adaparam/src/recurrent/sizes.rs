@@ -9,16 +9,20 @@ pub struct StackSizes {
     pub d_output: usize,
     /// The number of layers.
     pub n_layers: usize,
+    /// Whether a layer that is as wide as its input adds it to what it gives the layer above, or out of the stack. What
+    /// it carries to the next step stays its own. Many layers learn with it as two do without.
+    pub skip: bool,
 }
 
 impl StackSizes {
-    /// Layers that all have the same hidden size.
+    /// Layers that all have the same hidden size, without skips.
     pub fn new(d_input: usize, d_hidden: usize, n_layers: usize) -> Self {
         Self {
             d_input,
             d_hidden,
             d_output: d_hidden,
             n_layers,
+            skip: false,
         }
     }
 

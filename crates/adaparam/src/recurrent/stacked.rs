@@ -22,6 +22,8 @@ pub struct Stacked<C: Cell> {
     #[module(skip)]
     batch_first: bool,
     #[module(skip)]
+    skip: bool,
+    #[module(skip)]
     execution: Execution,
     #[cfg(feature = "kernels")]
     #[module(skip)]
@@ -41,9 +43,10 @@ impl<C: Cell> Stacked<C> {
                 .map(|(d_input, d_hidden)| layer(d_input, d_hidden))
                 .collect(),
         )
+        .with_skip(sizes.skip)
     }
 
-    /// A stack of these layers, the lowest first.
+    /// A stack of these layers, the lowest first, without skips.
     ///
     /// # Panics
     ///
@@ -54,10 +57,18 @@ impl<C: Cell> Stacked<C> {
             layers,
             dropout: SiteDropout::default(),
             batch_first: true,
+            skip: false,
             execution: Execution::default(),
             #[cfg(feature = "kernels")]
             workspace: fused::Workspace::default(),
         }
+    }
+
+    /// The same stack, where layers skip or not; see [`StackSizes::skip`].
+    #[must_use]
+    pub fn with_skip(mut self, skip: bool) -> Self {
+        self.skip = skip;
+        self
     }
 
     /// The same stack with windows computed as `execution` says.
@@ -127,12 +138,13 @@ impl<C: Cell> Recurrent for Stacked<C> {
         for cell in &self.layers {
             let own = before.by_ref().take(cell.states().len()).collect();
             let n_sites = cell.sites().len();
+            let x = h.clone();
             let step = match masks.as_mut().and_then(|all| all.split_off(..n_sites)) {
                 Some(masks) => cell.step(h, own, masks),
                 None => cell.step(h, own, &vec![None; n_sites]),
             };
-            output = step.output;
-            h = step.state[0].clone();
+            output = given(step.output, &x, self.skip);
+            h = given(step.state[0].clone(), &x, self.skip);
             after.extend(step.state);
         }
         (output, State::new(slots, after))
@@ -166,12 +178,25 @@ impl<C: Cell> Recurrent for Stacked<C> {
 
     #[cfg(feature = "kernels")]
     fn fused(&self) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {
-        C::fused(&self.layers)
+        if self.skip {
+            C::fused_with_skip(&self.layers)
+        } else {
+            C::fused(&self.layers)
+        }
     }
 
     #[cfg(feature = "kernels")]
     fn workspace(&self) -> Option<&fused::Workspace> {
         Some(&self.workspace)
+    }
+}
+
+/// What a layer gives: its hidden state `h`, and its input `x` besides if it skips and they are of one width.
+pub(crate) fn given(h: Tensor<2>, x: &Tensor<2>, skip: bool) -> Tensor<2> {
+    if skip && h.dims() == x.dims() {
+        h + x.clone()
+    } else {
+        h
     }
 }
 
@@ -198,10 +223,15 @@ impl<C: Cell> ModuleDisplay for Stacked<C> {
             .iter()
             .map(|cell| cell.states()[0].width)
             .collect();
-        content
+        let content = content
             .set_top_level_type(C::name())
             .add("d_input", &self.d_input())
-            .add_debug_attribute("d_hidden", &d_hidden)
-            .optional()
+            .add_debug_attribute("d_hidden", &d_hidden);
+        let content = if self.skip {
+            content.add("skip", &true)
+        } else {
+            content
+        };
+        content.optional()
     }
 }

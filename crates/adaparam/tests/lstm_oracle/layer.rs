@@ -67,9 +67,27 @@ pub(crate) struct LayerStep {
 }
 
 impl LayerStep {
-    /// The hidden state before dropout.
-    pub(crate) fn output(&self) -> Vec<f64> {
-        self.gates.hidden.clone()
+    /// Whether it adds its input to what it gives.
+    pub(crate) fn skips(&self, skip: bool) -> bool {
+        skip && self.x.len() == self.gates.hidden.len()
+    }
+
+    /// What it gives: the hidden state before dropout, and the input besides if it skips.
+    pub(crate) fn output(&self, skip: bool) -> Vec<f64> {
+        self.given(&self.gates.hidden, skip)
+    }
+
+    /// What the layer above reads: the same after dropout.
+    pub(crate) fn upwards(&self, skip: bool) -> Vec<f64> {
+        self.given(&self.after.h, skip)
+    }
+
+    fn given(&self, hidden: &[f64], skip: bool) -> Vec<f64> {
+        let mut given = hidden.to_vec();
+        if self.skips(skip) {
+            add(&mut given, &self.x);
+        }
+        given
     }
 }
 

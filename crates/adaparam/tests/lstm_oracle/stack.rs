@@ -5,6 +5,7 @@ use super::matrix::add;
 #[derive(Debug, Clone)]
 pub(crate) struct Stack {
     pub(crate) choices: Choices,
+    pub(crate) skip: bool,
     pub(crate) layers: Vec<Layer>,
 }
 
@@ -24,13 +25,14 @@ pub(crate) struct RowGradients {
 /// One row's way through the stack: `steps[t][l]`.
 pub(crate) struct Tape {
     steps: Vec<Vec<LayerStep>>,
+    skip: bool,
 }
 
 impl Tape {
-    /// The last layer's hidden state before dropout, for each step.
+    /// What the last layer gives before dropout, for each step.
     pub(crate) fn outputs(&self) -> Vec<Vec<f64>> {
         let last = self.steps.iter().map(|layers| &layers[layers.len() - 1]);
-        last.map(LayerStep::output).collect()
+        last.map(|step| step.output(self.skip)).collect()
     }
 
     /// The state after the last step.
@@ -63,14 +65,17 @@ impl Stack {
                     &masks.latent[l],
                     &masks.hidden[l],
                 );
-                h.clone_from(&step.after.h);
+                h = step.upwards(self.skip);
                 z.clone_from(&step.after.z);
                 state[l] = step.after.clone();
                 of_layers.push(step);
             }
             steps.push(of_layers);
         }
-        Tape { steps }
+        Tape {
+            steps,
+            skip: self.skip,
+        }
     }
 
     /// Backpropagation through time from the gradients of outputs and final state. Adds to `gradients`, the
@@ -88,19 +93,24 @@ impl Stack {
         for (steps, d_output) in tape.steps.iter().zip(d_outputs).rev() {
             let mut d_before = d_state.clone();
             let mut z_of_last_before = vec![0.0; d_state[last].z.len()];
+            let mut d_given = d_output.clone();
             for l in (0..=last).rev() {
                 let d_output = if l == last {
                     d_output.clone()
                 } else {
                     vec![0.0; d_state[l].h.len()]
                 };
-                let d_step = self.layers[l].backward(
+                let mut d_step = self.layers[l].backward(
                     self.choices,
                     &steps[l],
                     &d_state[l],
                     &d_output,
                     &mut gradients[l],
                 );
+                if steps[l].skips(self.skip) {
+                    add(&mut d_step.x, &d_given);
+                }
+                d_given.clone_from(&d_step.x);
                 let reads_below = !d_step.z_below.is_empty();
                 if l > 0 {
                     add(&mut d_state[l - 1].h, &d_step.x);

@@ -47,7 +47,7 @@ impl Step<'_> {
                 c_before: self.carried_into(kept.c, 0, s.hidden, first, units),
                 c: self.carried_into(kept.c, 1, s.hidden, first, units),
                 dh: self.gradient(&carried.h, s.hidden, first, units).reads(),
-                d_carried: None,
+                d_carried: self.d_sum(first, units),
                 d_output: last.then(|| self.carried_into(d_output, 0, s.hidden, first, units)),
                 dc: self.gradient(&carried.c, s.hidden, first, units),
             },
@@ -67,7 +67,8 @@ impl Step<'_> {
     }
 
     /// From the gradients of the products to those of the inputs and of the policy that acts on them.
-    pub(in crate::alstm) fn inputs(&self) {
+    /// What the layer adds its input to passes its gradient on to it.
+    pub(in crate::alstm) fn inputs(&self, d_output: &[f32]) {
         let (s, rows, instructions) = (&self.layer.shape, self.rows.count, self.instructions);
         let (kept, carried) = self.own();
         let gates = 4 * s.hidden;
@@ -127,10 +128,17 @@ impl Step<'_> {
                         source,
                     )
                 });
+                let skipped = match side {
+                    0 if s.skips => self
+                        .d_sum(first, columns)
+                        .or_else(|| Some(self.carried_into(d_output, 0, width, first, columns))),
+                    _ => None,
+                };
                 instructions.run(InputGradient {
                     rows,
                     columns,
                     tile: scratch.reads(),
+                    skipped,
                     policy,
                     to,
                     add,

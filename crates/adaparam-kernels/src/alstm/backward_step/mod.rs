@@ -21,6 +21,8 @@ pub(super) struct LayerBackward<'a> {
     carried: Carried<'a>,
     /// The gradient of the bias, one for each group of rows.
     d_bias: Parts<'a, f32>,
+    /// The gradient of what the layer gives to the one above, if that is not its hidden state.
+    d_sum: Parts<'a, f32>,
 }
 
 impl<'a> LayerBackward<'a> {
@@ -29,11 +31,13 @@ impl<'a> LayerBackward<'a> {
         tape: &'a mut LayerTape,
         carried: &'a mut [Vec<f32>],
         d_bias: &'a mut [f32],
+        d_sum: &'a mut [f32],
     ) -> Self {
         Self {
             kept: Kept::new(tape),
             carried: Carried::new(carried),
             d_bias: Parts::new(d_bias),
+            d_sum: Parts::new(d_sum),
         }
     }
 
@@ -54,6 +58,7 @@ struct Kept<'a> {
     latent_gates: Parts<'a, f32>,
     policy: Parts<'a, f32>,
     products: [Parts<'a, f32>; 2],
+    sum: &'a [f32],
 }
 
 impl<'a> Kept<'a> {
@@ -67,6 +72,7 @@ impl<'a> Kept<'a> {
             latent_gates: Parts::new(&mut tape.latent_gates),
             policy: Parts::new(&mut tape.policy),
             products: tape.products.each_mut().map(|buffer| Parts::new(buffer)),
+            sum: &tape.sum,
         }
     }
 }
@@ -188,11 +194,24 @@ impl Step<'_> {
         let width = self.layer.shape.input;
         match self.layer.index {
             0 => (self.at(self.d_x, width, first, columns), false),
-            index => (
-                self.gradient(&self.layers[index - 1].carried.h, width, first, columns),
-                true,
-            ),
+            index => {
+                let below = &self.layers[index - 1];
+                let gives_sum = self.pass.plan.layers[index - 1].gives_sum;
+                let to = if gives_sum {
+                    &below.d_sum
+                } else {
+                    &below.carried.h
+                };
+                (self.gradient(to, width, first, columns), !gives_sum)
+            }
         }
+    }
+
+    /// Columns from `first` on of the gradient of what the layer gives to the one above, if that is not its hidden state.
+    fn d_sum(&self, first: usize, columns: usize) -> Option<Reads> {
+        let d_sum = &self.layers[self.layer.index].d_sum;
+        let of = || self.gradient(d_sum, self.layer.shape.hidden, first, columns);
+        self.layer.gives_sum.then(|| of().reads())
     }
 
     fn input(&self, first: usize, columns: usize) -> Reads {
@@ -205,7 +224,13 @@ impl Step<'_> {
                 self.rows.count,
                 columns,
             ),
-            index => self.carried_into(self.layers[index - 1].kept.h, 1, width, first, columns),
+            index => {
+                let below = &self.layers[index - 1].kept;
+                match self.pass.plan.layers[index - 1].gives_sum {
+                    true => self.carried_into(below.sum, 0, width, first, columns),
+                    false => self.carried_into(below.h, 1, width, first, columns),
+                }
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Step;
 use crate::alstm::plan::Segment;
-use crate::alstm::pointwise::{AdaptInput, Request};
+use crate::alstm::pointwise::{AdaptInput, Add, Request};
 use crate::alstm::shape::Part;
 use crate::cell::{AdaptiveCell, Block, GATES, GatePolicy, Kept};
 use crate::gemm::{GROUP, tile};
@@ -189,5 +189,18 @@ impl Step<'_> {
                 .bias
                 .map(|_| Reads::new(bias, first, 0, 1, all_gates)),
         });
+        if s.skips {
+            let (of_cell, to) = match output {
+                Some(output) => (carried(output, self.t), carried(output, self.t)),
+                None => (carried(&own.h, slots.after), carried(&own.sum, slots.step)),
+            };
+            instructions.run(Add {
+                rows,
+                columns: units,
+                a: of_cell.reads(),
+                b: self.input_columns(first, units),
+                to,
+            });
+        }
     }
 }

@@ -51,6 +51,7 @@ pub(super) struct LayerForward<'a> {
     pub(super) policy: Parts<'a, f32>,
     pub(super) adapted: [Parts<'a, f32>; 2],
     pub(super) products: [Parts<'a, f32>; 2],
+    pub(super) sum: Parts<'a, f32>,
 }
 
 impl<'a> LayerForward<'a> {
@@ -65,6 +66,7 @@ impl<'a> LayerForward<'a> {
             policy: Parts::new(&mut tape.policy),
             adapted: tape.adapted.each_mut().map(|buffer| Parts::new(buffer)),
             products: tape.products.each_mut().map(|buffer| Parts::new(buffer)),
+            sum: Parts::new(&mut tape.sum),
         }
     }
 
@@ -104,16 +106,27 @@ impl Step<'_> {
     }
 
     fn input(&self) -> Reads {
+        self.input_columns(0, self.layer.shape.input)
+    }
+
+    /// Columns from `first` on of the layer's input.
+    fn input_columns(&self, first: usize, n: usize) -> Reads {
         let width = self.layer.shape.input;
         match self.layer.index {
             0 => {
-                let first = self.t * self.pass.batch() + self.rows.first;
+                let row = self.t * self.pass.batch() + self.rows.first;
                 let x = self.pass.operands.x;
-                Reads::new(x, first * width, width, self.rows.count, width)
+                Reads::new(x, row * width + first, width, self.rows.count, n)
             }
-            index => self
-                .slot(&self.layers[index - 1].h, self.slots.after, width)
-                .reads(),
+            index => {
+                let below = &self.layers[index - 1];
+                let (kept, slot) = if self.pass.plan.layers[index - 1].gives_sum {
+                    (&below.sum, self.slots.step)
+                } else {
+                    (&below.h, self.slots.after)
+                };
+                self.at(kept, slot, width, first, n).reads()
+            }
         }
     }
 

@@ -38,6 +38,7 @@ fn shape(lstm: &AdaptiveLstm) -> Option<Shape> {
         layout: lstm.layout.into(),
         start: first.start.into(),
         bias: first.bias.is_some(),
+        skip: lstm.skip,
     };
     let mut layers = lstm.layers.iter().enumerate();
     layers

@@ -5,7 +5,7 @@ use super::arguments::has_shape;
 use crate::recurrent::lstm_cell::LstmCell;
 
 /// The layers as the kernels describe them, if they can compute them.
-pub(crate) fn stack(layers: &[LstmCell]) -> Option<Box<dyn Stack>> {
+pub(crate) fn stack(layers: &[LstmCell], skip: bool) -> Option<Box<dyn Stack>> {
     let first = layers.first()?;
     let shape = Shape {
         input: first.weight_input.lazy_shape()[0],
@@ -14,6 +14,7 @@ pub(crate) fn stack(layers: &[LstmCell]) -> Option<Box<dyn Stack>> {
             .map(|cell| cell.weight_hidden.lazy_shape()[0])
             .collect(),
         bias: first.bias.is_some(),
+        skip,
     };
     let mut layers = layers.iter().enumerate();
     let all_fit = layers.all(|(index, cell)| fits(cell, &shape, index));

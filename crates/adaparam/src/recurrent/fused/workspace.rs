@@ -90,6 +90,7 @@ mod tests {
             input,
             hidden: vec![3],
             bias: true,
+            skip: false,
         }
     }
 

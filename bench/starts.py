@@ -1,0 +1,186 @@
+"""How deep models learn: the paper's start and the identity, with and without skips, from one layer to six.
+
+    cargo build --release
+    python3 bench/starts.py target/release/adaparam [--data DIR] [--presets quick,ptb-2m] [--seeds 1,2,3]
+
+DIR has the Penn Treebank (see `adaparam data --help`). Every model of a preset has as many parameters as the preset, to
+within half a per cent, and is trained as the preset says but for the recipe. Writes the validation perplexity after
+every epoch to results/starts/runs.json and a table to results/starts/README.md, anew after each run. Runs are kept in
+`--runs`; what is finished there is not trained again, and what is not goes on, so the script can be stopped and started
+at any time.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "results" / "starts"
+LAYERS = [1, 2, 4, 6]
+# Name, suffix of the preset, keys.
+MODELS = [
+    ("aLSTM, paper", "", ["model.cell.policy_start=paper"]),
+    ("aLSTM, identity", "", ["model.cell.policy_start=identity"]),
+    ("LSTM", "-lstm", []),
+]
+# Name, keys, depths. The first is the preset's own training.
+RECIPES = [
+    ("as the preset", [], LAYERS),
+    ("with skips and warm-up", ["model.skip=true", "train.warm_up=200"], [4, 6]),
+]
+TOLERANCE = 0.005  # Of the number of parameters.
+
+
+def parameters(program, preset, changes):
+    command = [str(program), "show", preset, *flags(changes)]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return int(re.search(r"^# (\d+) parameters", text, re.MULTILINE).group(1))
+
+
+def flags(changes):
+    return [flag for change in changes for flag in ("--set", change)]
+
+
+def sized(program, preset, layers, changes):
+    """The keys that give a model of `layers` layers as many parameters as the preset has.
+
+    Layers but the last have `hidden` units; a single layer is as wide as the word vectors, so that these change."""
+    wanted = parameters(program, preset, [])
+    key = "model.embedding" if layers == 1 else "model.hidden"
+    keys = lambda size: [*changes, f"model.layers={layers}", f"{key}={size}"]
+    low, high = 1, 4096
+    while low < high:
+        middle = (low + high) // 2
+        if parameters(program, preset, keys(middle)) < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    size = min((low - 1, low), key=lambda size: abs(parameters(program, preset, keys(max(size, 1))) - wanted))
+    count = parameters(program, preset, keys(size))
+    if abs(count - wanted) > TOLERANCE * wanted:
+        sys.exit(f"{preset} with {layers} layers: {key} = {size} gives {count} parameters, not {wanted} to within half a per cent")
+    return keys(size), count
+
+
+def train(program, preset, changes, seed, folder, data):
+    """Trains a run or goes on with it; whether it came to its end."""
+    if (folder / "result.json").exists():
+        return True
+    if (folder / "checkpoints").exists():
+        command = [str(program), "resume", str(folder)]
+    else:
+        command = [str(program), "train", preset, *flags(changes), "--seed", str(seed), "--out", str(folder)]
+    command += ["--threads", "1"] + (["--data", data] if data else [])
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    # Training that diverges ends with 1: that is a result. An error ends with 2.
+    if done.returncode not in (0, 1):
+        sys.exit(f"{' '.join(command)}: ended with {done.returncode}\n{done.stderr}")
+    return done.returncode == 1 or (folder / "result.json").exists()
+
+
+def validations(folder):
+    events = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [round(event["valid_perplexity"], 3) for event in events if "valid_perplexity" in event]
+
+
+def table(runs):
+    lines = [
+        "# How deep models learn",
+        "",
+        "Best validation perplexity of each run, mean over its seeds and their range, at equal numbers of parameters and",
+        "after equal epochs. Written by `bench/starts.py`; every epoch of every run is in `runs.json`.",
+    ]
+    for preset in dict.fromkeys(run["preset"] for run in runs):
+        own = [run for run in runs if run["preset"] == preset]
+        lines += ["", f"## {preset}", "", "| model | training | " + " | ".join(f"{n} layers" for n in LAYERS) + " |"]
+        lines += ["|---|---|" + "---:|" * len(LAYERS)]
+        for model, recipe in dict.fromkeys((run["model"], run["recipe"]) for run in own):
+            cells = []
+            for layers in LAYERS:
+                key = (model, recipe, layers)
+                of_cell = [run for run in own if (run["model"], run["recipe"], run["layers"]) == key]
+                best = [min(run["valid_perplexity"]) for run in of_cell if run["valid_perplexity"]]
+                diverged = sum(not run["finished"] for run in of_cell)
+                text = f"{statistics.mean(best):.1f} ({min(best):.1f}–{max(best):.1f}, {len(best)} seeds)" if best else ""
+                cells.append(text + (f" {diverged} diverged" if diverged else ""))
+            lines.append(f"| {model} | {recipe} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def write(path, text):
+    """A file that is whole or as it was before."""
+    beside = path.with_suffix(path.suffix + ".new")
+    beside.write_text(text)
+    os.replace(beside, path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", type=Path)
+    parser.add_argument("--data", help="folder with data sets")
+    parser.add_argument("--presets", default="quick,ptb-2m")
+    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--layers", default=",".join(map(str, LAYERS)))
+    parser.add_argument("--set", dest="changes", action="append", default=[], help="a key for every run, such as train.epochs=2")
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "starts", help="folder for the runs")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the record and the table")
+    parser.add_argument("--commit", help="commit that PROGRAM was built from [default: that of this folder]")
+    arguments = parser.parse_args()
+    program, depths = arguments.program.resolve(), [int(layers) for layers in arguments.layers.split(",")]
+    seeds = [int(seed) for seed in arguments.seeds.split(",")]
+    head = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    commit = arguments.commit or subprocess.run(head, capture_output=True, text=True).stdout.strip()
+    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
+    plan = [
+        (preset, *model, *recipe[:2], layers)
+        for preset in arguments.presets.split(",")
+        for recipe in RECIPES
+        for model in MODELS
+        for layers in depths
+        if layers in recipe[2]
+    ]
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    runs = []
+    # All of one seed before the next, so that a table is there early.
+    for seed in seeds:
+        for preset, model, suffix, of_model, recipe, of_recipe, layers in plan:
+            name = preset + suffix
+            changes, count = sized(program, name, layers, of_model + of_recipe + arguments.changes)
+            key = hashlib.sha256(json.dumps([name, changes, seed]).encode()).hexdigest()[:12]
+            folder = arguments.runs / f"{name}-{layers}-seed-{seed}-{key}"
+            if not train(program, name, changes, seed, folder, arguments.data):
+                sys.exit(f"{folder}: was stopped; start the script again to go on")
+            runs.append(
+                {
+                    "preset": preset,
+                    "model": model,
+                    "recipe": recipe,
+                    "layers": layers,
+                    "seed": seed,
+                    "parameters": count,
+                    "command": " ".join(["adaparam train", name, *flags(changes), "--seed", str(seed)]),
+                    "valid_perplexity": validations(folder),
+                    "finished": (folder / "result.json").exists(),
+                }
+            )
+            record = {
+                "command": "python3 bench/starts.py " + " ".join(["PROGRAM", *sys.argv[2:]]),
+                "commit": commit,
+                "machine": {"cpu": cpu, "cores": os.cpu_count(), "system": platform.system()},
+                "seeds": seeds,
+                "runs": runs,
+            }
+            write(arguments.results / "runs.json", json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+            write(arguments.results / "README.md", table(runs))
+            print(f"{preset}, {model}, {recipe}, {layers} layers, seed {seed}: {runs[-1]['valid_perplexity']}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
