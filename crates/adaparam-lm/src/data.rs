@@ -88,7 +88,7 @@ impl DataSpec {
         }
         match (self.tokens.alphabet(), self.set, self.tokens.name()) {
             (Some(alphabet), ..) => Some(alphabet.len()),
-            (None, TextSource::MobyDick, "characters") => Some(31),
+            (None, TextSource::MobyDick, "characters") => Some(33),
             _ => None,
         }
     }

@@ -91,10 +91,6 @@ pub struct PhaseSpeed {
 
 /// Measures what a model of `config` does with a vocabulary of so many words. Words are random: speed does not depend
 /// on what they say. `watch` is told how many repetitions are done.
-#[expect(
-    clippy::too_many_lines,
-    reason = "three activities under one clock, and then the numbers"
-)]
 pub fn measure(
     config: &LanguageModelConfig,
     vocabulary: usize,

@@ -78,8 +78,7 @@ impl Text {
 
     /// The number, in the file, of the line that holds the byte `at` of the content.
     pub fn line(&self, at: usize) -> usize {
-        let before = &self.content.as_bytes()[..at];
-        self.first_line + before.iter().filter(|&&byte| byte == b'\n').count()
+        self.first_line + self.content[..at].matches('\n').count()
     }
 }
 

@@ -213,7 +213,7 @@ mod tests {
         );
         assert!(message.ends_with("data.tokens=characters"), "{message}");
         assert_eq!(
-            told("words", &format!("some words and a {}\n", &long[1..])),
+            told("words", &format!("some more words and a {}\n", &long[1..])),
             None
         );
         // An address is long too, but no word.

@@ -93,7 +93,6 @@ mod by_name {
 
     use super::{Tokens, nearest};
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
     pub(super) fn serialize<S: Serializer>(
         tokens: &Tokens,
         serializer: S,
