@@ -148,8 +148,12 @@ impl AdaptiveFeedForwardConfig {
     }
 
     fn form(&self, device: &Device) -> Param<Tensor<1, Int>> {
-        let widths: Vec<i32> = self.diagonal_widths().iter().map(|&w| w as i32).collect();
-        let here = adapted(&self.diagonal_widths());
+        let widths = self.diagonal_widths();
+        let here = adapted(&widths);
+        let widths = widths
+            .iter()
+            .map(|&width| i32::try_from(width).unwrap_or(i32::MAX))
+            .collect();
         form(widths, device, move |found| {
             let found: Vec<usize> = found.iter().map(|&width| width as usize).collect();
             format!(

@@ -196,9 +196,10 @@ pub trait Recurrent: Parameters + Debug + Send + Sync {
 /// Panics unless a window of these sizes is one for `layers`.
 pub(crate) fn assert_input<R: Recurrent + ?Sized>(layers: &R, dims: [usize; 3], batch_first: bool) {
     let [first, second, width] = dims;
-    let (steps, axes) = match batch_first {
-        true => (second, "[batch, steps, d_input]"),
-        false => (first, "[steps, batch, d_input]"),
+    let (steps, axes) = if batch_first {
+        (second, "[batch, steps, d_input]")
+    } else {
+        (first, "[steps, batch, d_input]")
     };
     assert!(
         steps > 0,
@@ -275,9 +276,10 @@ fn forward<R: Recurrent + ?Sized>(
 
 /// A sequence as the user has it, time first; and back.
 pub(crate) fn with_axes<R: Recurrent + ?Sized>(layers: &R, sequence: Tensor<3>) -> Tensor<3> {
-    match layers.batch_first() {
-        true => sequence.swap_dims(0, 1),
-        false => sequence,
+    if layers.batch_first() {
+        sequence.swap_dims(0, 1)
+    } else {
+        sequence
     }
 }
 

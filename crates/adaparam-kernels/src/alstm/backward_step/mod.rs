@@ -226,9 +226,10 @@ impl Step<'_> {
             ),
             index => {
                 let below = &self.layers[index - 1].kept;
-                match self.pass.plan.layers[index - 1].gives_sum {
-                    true => self.carried_into(below.sum, 0, width, first, columns),
-                    false => self.carried_into(below.h, 1, width, first, columns),
+                if self.pass.plan.layers[index - 1].gives_sum {
+                    self.carried_into(below.sum, 0, width, first, columns)
+                } else {
+                    self.carried_into(below.h, 1, width, first, columns)
                 }
             }
         }

@@ -75,6 +75,9 @@ impl Step<'_> {
         let blocks = s.hidden.div_ceil(GROUP);
         self.team.run(blocks, |block, thread| {
             self.cell_block(block, thread, operands, output);
+            if s.skips {
+                self.add_input(block, output);
+            }
         });
     }
 
@@ -189,18 +192,24 @@ impl Step<'_> {
                 .bias
                 .map(|_| Reads::new(bias, first, 0, 1, all_gates)),
         });
-        if s.skips {
-            let (of_cell, to) = match output {
-                Some(output) => (carried(output, self.t), carried(output, self.t)),
-                None => (carried(&own.h, slots.after), carried(&own.sum, slots.step)),
-            };
-            instructions.run(Add {
-                rows,
-                columns: units,
-                a: of_cell.reads(),
-                b: self.input_columns(first, units),
-                to,
-            });
-        }
+    }
+
+    /// Adds the layer's input to what a block of units gives.
+    fn add_input(&self, block: usize, output: Option<&Parts<'_, f32>>) {
+        let (own, slots, width) = (self.own(), self.slots, self.layer.shape.hidden);
+        let first = block * GROUP;
+        let units = GROUP.min(width - first);
+        let at = |kept: &Parts<'_, f32>, slot: usize| self.at(kept, slot, width, first, units);
+        let (of_cell, to) = match output {
+            Some(output) => (at(output, self.t), at(output, self.t)),
+            None => (at(&own.h, slots.after), at(&own.sum, slots.step)),
+        };
+        self.instructions.run(Add {
+            rows: self.rows.count,
+            columns: units,
+            a: of_cell.reads(),
+            b: self.input_columns(first, units),
+            to,
+        });
     }
 }
