@@ -4,7 +4,7 @@
     python3 bench/starts.py target/release/adaparam [--data DIR] [--presets quick,ptb-2m] [--seeds 1,2,3]
 
 DIR has the Penn Treebank (see `adaparam data --help`). Every model of a preset has as many parameters as the preset, to
-within half a per cent, and is trained as the preset says but for the recipe. Writes the validation perplexity after
+within a per cent, and is trained as the preset says but for the recipe. Writes the validation perplexity after
 every epoch to results/starts/runs.json and a table to results/starts/README.md, anew after each run. Runs are kept in
 `--runs`; what is finished there is not trained again, and what is not goes on, so the script can be stopped and started
 at any time.
@@ -30,12 +30,13 @@ MODELS = [
     ("aLSTM, identity", "", ["model.cell.policy_start=identity"]),
     ("LSTM", "-lstm", []),
 ]
-# Name, keys, depths. The first is the preset's own training.
+# Name, keys, whether word vectors are as wide as the layers, depths. The first is the preset's own training.
 RECIPES = [
-    ("as the preset", [], LAYERS),
-    ("with skips and warm-up", ["model.skip=true", "train.warm_up=200"], [4, 6]),
+    ("as the preset", [], False, LAYERS),
+    ("skips between layers", ["model.skip=true", "train.warm_up=200"], False, [4, 6]),
+    ("skips everywhere", ["model.skip=true", "train.warm_up=200"], True, [2, 4, 6]),
 ]
-TOLERANCE = 0.005  # Of the number of parameters.
+TOLERANCE = 0.01  # Of the number of parameters: one unit more in every layer changes it by more than half of that.
 
 
 def parameters(program, preset, changes):
@@ -48,13 +49,19 @@ def flags(changes):
     return [flag for change in changes for flag in ("--set", change)]
 
 
-def sized(program, preset, layers, changes):
+def sized(program, preset, layers, changes, one_width=False):
     """The keys that give a model of `layers` layers as many parameters as the preset has.
 
-    Layers but the last have `hidden` units; a single layer is as wide as the word vectors, so that these change."""
+    Layers but the last have `hidden` units; the last, or only, layer is as wide as the word vectors. With `one_width` all
+    have the same."""
     wanted = parameters(program, preset, [])
-    key = "model.embedding" if layers == 1 else "model.hidden"
-    keys = lambda size: [*changes, f"model.layers={layers}", f"{key}={size}"]
+    widths = ["model.hidden"] if layers > 1 else ["model.embedding"]
+    widths = ["model.embedding", "model.hidden"] if one_width else widths
+    key = " = ".join(widths)
+
+    def keys(size):
+        return [*changes, f"model.layers={layers}", *(f"{width}={size}" for width in widths)]
+
     low, high = 1, 4096
     while low < high:
         middle = (low + high) // 2
@@ -65,7 +72,7 @@ def sized(program, preset, layers, changes):
     size = min((low - 1, low), key=lambda size: abs(parameters(program, preset, keys(max(size, 1))) - wanted))
     count = parameters(program, preset, keys(size))
     if abs(count - wanted) > TOLERANCE * wanted:
-        sys.exit(f"{preset} with {layers} layers: {key} = {size} gives {count} parameters, not {wanted} to within half a per cent")
+        sys.exit(f"{preset} with {layers} layers: {key} = {size} gives {count} parameters, not {wanted} to within a per cent")
     return keys(size), count
 
 
@@ -139,20 +146,20 @@ def main():
     commit = arguments.commit or subprocess.run(head, capture_output=True, text=True).stdout.strip()
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
     plan = [
-        (preset, *model, *recipe[:2], layers)
+        (preset, *model, *recipe[:3], layers)
         for preset in arguments.presets.split(",")
         for recipe in RECIPES
         for model in MODELS
         for layers in depths
-        if layers in recipe[2]
+        if layers in recipe[3]
     ]
     arguments.results.mkdir(parents=True, exist_ok=True)
     runs = []
     # All of one seed before the next, so that a table is there early.
     for seed in seeds:
-        for preset, model, suffix, of_model, recipe, of_recipe, layers in plan:
+        for preset, model, suffix, of_model, recipe, of_recipe, one_width, layers in plan:
             name = preset + suffix
-            changes, count = sized(program, name, layers, of_model + of_recipe + arguments.changes)
+            changes, count = sized(program, name, layers, of_model + of_recipe + arguments.changes, one_width)
             key = hashlib.sha256(json.dumps([name, changes, seed]).encode()).hexdigest()[:12]
             folder = arguments.runs / f"{name}-{layers}-seed-{seed}-{key}"
             if not train(program, name, changes, seed, folder, arguments.data):
