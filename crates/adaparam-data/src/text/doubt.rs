@@ -217,7 +217,7 @@ mod tests {
             None
         );
         // An address is long too, but no word.
-        let address = "see https://an.example/of/a/very/long/address/with/no/end/to/it\n";
+        let address = "if you want to know more of it go and see https://an.example/of/a/long/address/with/no/end/to/it\n";
         assert_eq!(told("words", address), None);
     }
 
