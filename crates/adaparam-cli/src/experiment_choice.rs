@@ -16,7 +16,7 @@ pub(crate) enum ScaleChoice {
     Medium,
     /// One or two million parameters: hours on two cores
     Small,
-    /// Tiny models on embedded text: a minute or two
+    /// Models of 0.7M parameters on embedded text: minutes on two cores
     Quick,
 }
 

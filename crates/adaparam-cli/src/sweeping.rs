@@ -183,6 +183,8 @@ impl Display {
         bar.set_prefix(title.to_owned());
         if on_terminal {
             bar.enable_steady_tick(Duration::from_millis(500));
+        } else {
+            remark!("{title}: {} runs", runs.len());
         }
         Self {
             bar,

@@ -1,7 +1,8 @@
 //! Whether runs from several seeds decide a comparison.
 //!
 //! A comparison is decided if every seed of one side is on the same side of every seed of the other, and the medians are
-//! further apart than the seeds of either side are from each other. One seed decides nothing.
+//! further apart than the seeds of either side are from each other. One seed decides nothing. Perplexities and squared
+//! errors are compared by their ratios: an error that is a hundred times as large may vary a hundred times as much.
 
 use adaparam_report::Verdict;
 
@@ -10,6 +11,11 @@ use crate::result::Spread;
 /// Why nothing is decided.
 pub(crate) const ONE_SEED: &str = "one seed decides nothing";
 pub(crate) const SPREAD: &str = "the spread over seeds is larger than the difference";
+
+/// Whether the first is lower than the second, by the ratios of numbers above zero.
+pub(crate) fn lower_by_ratio(one: &Spread, other: &Spread) -> Verdict {
+    lower(&one.map(f64::ln), &other.map(f64::ln))
+}
 
 /// Whether the first is lower than the second.
 pub(crate) fn lower(one: &Spread, other: &Spread) -> Verdict {
@@ -95,6 +101,16 @@ mod tests {
         // Overlapping.
         assert_eq!(lower(&of(&[95.0, 99.0, 105.4]), &lstm), NotDecided);
         assert_eq!(lower(&lstm, &lstm), NotDecided);
+    }
+
+    #[test]
+    fn a_large_error_that_varies_much_is_still_a_large_error() {
+        let (small, large) = (of(&[1.7, 7.1, 23.0]), of(&[2_520.0, 2_730.0, 7_340.0]));
+        assert_eq!(lower(&small, &large), NotDecided);
+        assert_eq!(lower_by_ratio(&small, &large), Met);
+        assert_eq!(lower_by_ratio(&large, &small), NotMet);
+        let near = of(&[1_900.0, 2_000.0, 2_510.0]);
+        assert_eq!(lower_by_ratio(&near, &large), NotDecided);
     }
 
     #[test]

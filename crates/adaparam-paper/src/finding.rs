@@ -13,16 +13,21 @@ pub(crate) struct Measure {
     pub(crate) metric: &'static str,
     /// Its name in sentences.
     pub(crate) name: &'static str,
+    /// Its name in a table.
+    pub(crate) short: &'static str,
     /// Whether lower is better.
     pub(crate) lower: bool,
     /// How its numbers are written.
     pub(crate) format: fn(f64) -> String,
+    /// What stands behind them.
+    pub(crate) unit: &'static str,
 }
 
 /// Validation perplexity.
 pub(crate) const PERPLEXITY: Measure = Measure {
     metric: "valid_perplexity",
     name: "validation perplexity",
+    short: "perplexity",
     lower: true,
     format: |value| {
         if value.is_finite() {
@@ -31,22 +36,27 @@ pub(crate) const PERPLEXITY: Measure = Measure {
             "∞".to_owned()
         }
     },
+    unit: "",
 };
 
 /// The share of test images that are recognised.
 pub(crate) const ACCURACY: Measure = Measure {
     metric: "test_accuracy",
     name: "test accuracy",
+    short: "accuracy",
     lower: false,
-    format: |share| format!("{:.1} %", 100.0 * share),
+    format: |share| format!("{:.1}", 100.0 * share),
+    unit: " %",
 };
 
 /// The squared error in the tail.
 pub(crate) const TAIL_ERROR: Measure = Measure {
     metric: "tail_mse",
     name: "squared error in the tail",
+    short: "error in the tail",
     lower: true,
     format: number::short,
+    unit: "",
 };
 
 /// A static and an adaptive model, trained on the same data in the same way.
@@ -54,6 +64,8 @@ pub(crate) const TAIL_ERROR: Measure = Measure {
 pub struct Comparison {
     /// What they were trained on.
     on: String,
+    /// The same as the beginning of a sentence.
+    phrase: String,
     measure: Measure,
     plain: Side,
     adaptive: Side,
@@ -82,7 +94,11 @@ impl Side {
 
     /// The median, and the smallest and largest where there are several.
     fn number(&self, measure: &Measure) -> String {
-        spread_in_words(&self.spread, measure.format)
+        let words = spread_in_words(&self.spread, measure.format);
+        match words.split_once(" (") {
+            Some((median, range)) => format!("{median}{} ({range}", measure.unit),
+            None => format!("{words}{}", measure.unit),
+        }
     }
 }
 
@@ -99,7 +115,7 @@ impl Comparison {
     /// The comparison of two rows, if both have results.
     pub(crate) fn of(
         result: &ExperimentResult,
-        on: &str,
+        (on, phrase): (&str, &str),
         measure: Measure,
         plain: impl Fn(&Row) -> bool,
         adaptive: impl Fn(&Row) -> bool,
@@ -110,6 +126,7 @@ impl Comparison {
         };
         Some(Self {
             on: on.to_owned(),
+            phrase: phrase.to_owned(),
             measure,
             plain: find(&plain)?,
             adaptive: find(&adaptive)?,
@@ -120,7 +137,7 @@ impl Comparison {
     fn verdict(&self) -> Verdict {
         let (plain, adaptive) = (&self.plain.spread, &self.adaptive.spread);
         if self.measure.lower {
-            decision::lower(adaptive, plain)
+            decision::lower_by_ratio(adaptive, plain)
         } else {
             decision::lower(&adaptive.map(|value| -value), &plain.map(|value| -value))
         }
@@ -132,49 +149,35 @@ impl Comparison {
         if !plain.is_finite() || !adaptive.is_finite() {
             return "diverged".to_owned();
         }
-        let way = |is_lower: bool| if is_lower { "lower" } else { "higher" };
+        let way = if adaptive < plain { "lower" } else { "higher" };
         if !self.measure.lower {
-            let points = 100.0 * (adaptive - plain);
-            return format!("{:.1} points {}", points.abs(), way(points < 0.0));
+            return format!("{:.1} points {way}", 100.0 * (adaptive - plain).abs());
         }
-        let ratio = plain / adaptive;
+        let ratio = (plain / adaptive).max(adaptive / plain);
         if ratio >= 2.0 {
-            return format!(
-                "{} times lower",
-                number::short((10.0 * ratio).round() / 10.0)
-            );
+            let ratio = (10.0 * ratio).round() / 10.0;
+            return format!("{} times {way}", number::short(ratio));
         }
-        let share = adaptive / plain - 1.0;
-        format!("{:.1} % {}", 100.0 * share.abs(), way(share < 0.0))
+        format!("{:.1} % {way}", 100.0 * (adaptive / plain - 1.0).abs())
     }
 
     /// What is to be thought of the difference.
-    fn weight(&self) -> &'static str {
+    fn weight(&self) -> String {
         let seeds = [&self.plain, &self.adaptive].map(|side| side.spread.values.len());
         match self.verdict() {
-            Verdict::Met | Verdict::NotMet => "more than the spread over seeds",
-            _ if seeds.contains(&1) => decision::ONE_SEED,
-            _ => decision::SPREAD,
+            Verdict::Met | Verdict::NotMet => {
+                let fewest = seeds[0].min(seeds[1]);
+                format!(
+                    "more than the spread over {}",
+                    number::count(fewest, "seed")
+                )
+            }
+            _ if seeds.contains(&1) => format!("but {}", decision::ONE_SEED),
+            _ => format!("but {}", decision::SPREAD),
         }
     }
 
-    fn seeds(&self) -> String {
-        let (plain, adaptive) = (
-            self.plain.spread.values.len(),
-            self.adaptive.spread.values.len(),
-        );
-        if plain == adaptive {
-            format!("median of {}", number::count(plain, "seed"))
-        } else {
-            format!(
-                "{} against {}",
-                number::count(adaptive, "seed"),
-                number::count(plain, "seed")
-            )
-        }
-    }
-
-    /// The comparison in a sentence, without its end.
+    /// The comparison in a sentence, without its full stop.
     pub(crate) fn clause(&self) -> String {
         let Self {
             plain,
@@ -183,8 +186,8 @@ impl Comparison {
             ..
         } = self;
         format!(
-            "{}: {} of “{}” ({} parameters) {}, of “{}” ({} parameters) {}; {}, {}: {}",
-            self.on,
+            "{}, the {} of “{}” ({} parameters) is {} and that of “{}” ({} parameters) is {}: {}, {}",
+            self.phrase,
             measure.name,
             adaptive.name,
             number::grouped(adaptive.params as u64),
@@ -192,28 +195,42 @@ impl Comparison {
             plain.name,
             number::grouped(plain.params as u64),
             plain.number(measure),
-            self.seeds(),
             self.difference(),
             self.weight(),
         )
     }
 }
 
+/// At most so many of several lists: the first of each, then the second of each, and so on; in the order of the lists.
+pub fn in_turn<T>(lists: &[Vec<T>], most: usize) -> Vec<&T> {
+    let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+    let places = (0..longest).flat_map(|at| (0..lists.len()).map(move |list| (list, at)));
+    let mut chosen: Vec<(usize, usize)> = places
+        .filter(|&(list, at)| at < lists[list].len())
+        .take(most)
+        .collect();
+    chosen.sort_unstable();
+    chosen
+        .into_iter()
+        .map(|(list, at)| &lists[list][at])
+        .collect()
+}
+
 /// All comparisons in one table.
-pub fn comparison_table(comparisons: &[Comparison]) -> Table {
+pub fn comparison_table(comparisons: &[&Comparison]) -> Table {
     let rows = comparisons.iter().map(|comparison| {
         let measure = &comparison.measure;
         let side = |side: &Side| Cell::from(format!("{}: {}", side.name, side.number(measure)));
-        let better = if measure.lower { "lower" } else { "higher" };
-        let difference = match comparison.verdict() {
-            Verdict::Met | Verdict::NotMet => comparison.difference(),
-            _ => format!("{}; not decided", comparison.difference()),
+        let judged = match comparison.verdict() {
+            Verdict::Met => "better",
+            Verdict::NotMet => "worse",
+            _ => "not decided",
         };
         TableRow::new(vec![
-            format!("{}, {} ({better} is better)", comparison.on, measure.name).into(),
+            format!("{}, {}", comparison.on, measure.short).into(),
             side(&comparison.plain),
             side(&comparison.adaptive),
-            difference.into(),
+            format!("{}: {judged}", comparison.difference()).into(),
         ])
     });
     let seeds = comparisons
@@ -256,7 +273,8 @@ mod tests {
             claims: Vec::new(),
         };
         let named = |name: &'static str| move |row: &Row| row.model == name;
-        Comparison::of(&result, "Moby-Dick", measure, named("LSTM"), named("aLSTM")).unwrap()
+        let on = ("Moby-Dick", "On Moby-Dick");
+        Comparison::of(&result, on, measure, named("LSTM"), named("aLSTM")).unwrap()
     }
 
     #[test]
@@ -264,8 +282,8 @@ mod tests {
         let clear = comparison(PERPLEXITY, &[200.0, 201.0, 202.0], &[180.0, 180.9, 182.0]);
         assert_eq!(
             clear.clause(),
-            "Moby-Dick: validation perplexity of “aLSTM” (1,234 parameters) 180.9 (180.0–182.0), of “LSTM” (1,234 \
-             parameters) 201.0 (200.0–202.0); median of 3 seeds, 10.0 % lower: more than the spread over seeds"
+            "On Moby-Dick, the validation perplexity of “aLSTM” (1,234 parameters) is 180.9 (180.0–182.0) and that of \
+             “LSTM” (1,234 parameters) is 201.0 (200.0–202.0): 10.0 % lower, more than the spread over 3 seeds"
         );
         let vague = comparison(PERPLEXITY, &[200.0, 210.0], &[199.0, 205.0]);
         assert!(
@@ -282,7 +300,7 @@ mod tests {
         assert!(
             single
                 .clause()
-                .contains("of “LSTM” (1,234 parameters) 200.0;")
+                .contains("of “LSTM” (1,234 parameters) is 200.0:")
         );
     }
 
@@ -298,6 +316,13 @@ mod tests {
         );
         let far = comparison(TAIL_ERROR, &[1000.0, 1001.0], &[10.0, 10.1]);
         assert_eq!(far.difference(), "99.6 times lower");
+        assert!(
+            accurate.clause().contains("is 90.5 % (90.0–91.0)"),
+            "{}",
+            accurate.clause()
+        );
+        let above = comparison(TAIL_ERROR, &[10.0, 10.1], &[1000.0, 1001.0]);
+        assert_eq!(above.difference(), "99.6 times higher");
         let lost = comparison(PERPLEXITY, &[200.0, 201.0], &[f64::NAN, f64::NAN]);
         assert_eq!(
             (lost.difference().as_str(), lost.verdict()),
@@ -307,14 +332,22 @@ mod tests {
 
     #[test]
     fn the_table_marks_what_is_not_decided() {
-        let table = comparison_table(&[
-            comparison(PERPLEXITY, &[200.0, 201.0, 202.0], &[180.0, 180.9, 182.0]),
-            comparison(PERPLEXITY, &[200.0], &[180.0]),
-        ]);
+        let clear = comparison(PERPLEXITY, &[200.0, 201.0, 202.0], &[180.0, 180.9, 182.0]);
+        let single = comparison(PERPLEXITY, &[200.0], &[180.0]);
+        let table = comparison_table(&[&clear, &single]);
         let text = table.to_terminal(200);
         assert!(text.contains("Median of 1 to 3 seeds"), "{text}");
-        assert!(text.contains("10.0 % lower\n"), "{text}");
-        assert!(text.contains("10.0 % lower; not decided"), "{text}");
+        assert!(text.contains("10.0 % lower: better\n"), "{text}");
+        assert!(text.contains("10.0 % lower: not decided"), "{text}");
         assert!(text.contains("LSTM: 201.0 (200.0–202.0)"), "{text}");
+    }
+
+    #[test]
+    fn lists_take_turns_and_keep_their_order() {
+        let lists = vec![vec!["a1", "a2", "a3"], vec![], vec!["b1"], vec!["c1", "c2"]];
+        assert_eq!(in_turn(&lists, 3), [&"a1", &"b1", &"c1"]);
+        assert_eq!(in_turn(&lists, 5), [&"a1", &"a2", &"b1", &"c1", &"c2"]);
+        assert_eq!(in_turn(&lists, 99).len(), 6);
+        assert!(in_turn::<u8>(&[], 5).is_empty());
     }
 }

@@ -131,8 +131,8 @@ impl ImageConfig {
             Some(model.network.name.as_str())
         };
         let on = match self.scale {
-            Scale::Quick => "8×8 digits",
-            _ => "MNIST",
+            Scale::Quick => ("8×8 digits", "On 8×8 digits"),
+            _ => ("MNIST", "On MNIST"),
         };
         let pairs = [
             (Role::Deep, Role::LargeAdaptive),
@@ -468,7 +468,7 @@ pub(crate) fn summarise(config: &ImageConfig, outcomes: &[ImageOutcome]) -> Expe
     };
     for claim in &mut claims {
         if config.scale == Scale::Quick {
-            claim.evidence = "About MNIST; quick runs learn digits of 8×8 pixels.".to_owned();
+            "About MNIST; quick runs learn digits of 8×8 pixels.".clone_into(&mut claim.evidence);
             claim.verdict = Verdict::NotJudged;
         } else if config.models.iter().any(is_short) {
             claim.verdict = Verdict::NotJudged;
@@ -554,7 +554,7 @@ fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
                 |by: f64| lower(&one.map(|value| -value), &other.map(|value| -value - by));
             let verdict = exceeded_if(lower_by(by), lower_by(most) == Verdict::Met);
             let evidence = format!(
-                "{}: {} %, {}: {} %; a gain of {:.2} points between medians, met from {by:.1}.",
+                "{}: {} %, {}: {} %; a gain of {:.2} points between medians, met from {by}.",
                 better.model.network.name,
                 in_words(&one),
                 worse.model.network.name,

@@ -31,5 +31,5 @@ pub mod result;
 pub mod tail;
 
 pub use error::PaperError;
-pub use finding::{Comparison, comparison_table};
+pub use finding::{Comparison, comparison_table, in_turn};
 pub use part::PartReport;

@@ -160,7 +160,7 @@ impl TailConfig {
         ];
         // After the steps of a quick run, the last pair is in another order than at the end of training.
         let shown = if self.scale == Scale::Quick { 2 } else { 3 };
-        let on = "Tail regression";
+        let on = ("Tail regression", "In tail regression");
         pairs
             .into_iter()
             .take(shown)
@@ -541,8 +541,9 @@ fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
                 .read_as(&format!("better in the tail than the {kind}")),
             &adaptive,
             &|model| {
-                let against =
-                    |other: &&Summary<'_>| decision::lower(&model.tail_mse, &other.tail_mse);
+                let against = |other: &&Summary<'_>| {
+                    decision::lower_by_ratio(&model.tail_mse, &other.tail_mse)
+                };
                 decision::all(baselines.iter().map(against))
             },
             format!(

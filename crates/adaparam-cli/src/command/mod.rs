@@ -30,7 +30,7 @@ Examples:
   adaparam train                      a small language model on embedded text, in minutes
   adaparam generate runs/quick-seed-1 text by it
   adaparam runs                       every run so far
-  adaparam reproduce --quick          every experiment, small, on embedded data
+  adaparam reproduce --quick --open   static and adaptive models on embedded data, in minutes
   adaparam reproduce tail             the paper's tail regression, as published
   adaparam data fetch mnist           download MNIST, checked by SHA-256
   adaparam reproduce mnist --seeds 3  Table 1 of the paper

@@ -38,7 +38,7 @@ impl Judge<'_> {
             let (Some(one), Some(other)) = (self.spread(better), self.spread(worse)) else {
                 return self.open(id, NOT_ENDED);
             };
-            verdicts.push(decision::lower(
+            verdicts.push(decision::lower_by_ratio(
                 &one,
                 &other.map(|value| value * (1.0 - by)),
             ));
@@ -82,7 +82,7 @@ impl Judge<'_> {
             let Some(their_ending) = self.spread(other) else {
                 return self.open(id, NOT_ENDED);
             };
-            let best = decision::lower(&ending, &their_ending);
+            let best = decision::lower_by_ratio(&ending, &their_ending);
             // A curve may be finite up to the epoch in which a run diverged; what it came to is not.
             if their_ending.median.is_infinite() {
                 verdicts.push(best);

@@ -51,9 +51,8 @@ impl Experiment {
             (Self::WikiText2, Scale::Medium) => (30, vec![20, 26]),
             (Self::Ablation, Scale::Medium) => (20, vec![14, 18]),
             (Self::Ptb, Scale::Small) => (12, vec![8, 10]),
-            (Self::WikiText2, Scale::Small) => (4, vec![3]),
+            (Self::WikiText2, Scale::Small) | (_, Scale::Quick) => (4, vec![3]),
             (Self::Ablation, Scale::Small) => (5, vec![4]),
-            (_, Scale::Quick) => (4, vec![3]),
         }
     }
 
@@ -74,11 +73,10 @@ impl Experiment {
             (Scale::Full, _) => (400, 1150, 100),
             (Scale::Medium, _) => (220, 480, 50),
             (Scale::Small, Self::Ptb) => (120, 240, 32),
-            // Many runs, or many words: so that each experiment is an hour or less on two cores.
-            (Scale::Small, Self::WikiText2 | Self::Ablation | Self::Robustness) => (64, 128, 24),
-            // Large enough, and trained for long enough, that models differ by more than their seeds do.
-            (Scale::Quick, Self::Ptb | Self::WikiText2 | Self::Ablation) => (64, 128, 24),
             (Scale::Quick, Self::Robustness) => (40, 64, 12),
+            // Small: many runs, or many words, so that each experiment is an hour or less on two cores. Quick: large enough,
+            // and trained for long enough, that models differ by more than their seeds do.
+            (Scale::Small | Scale::Quick, _) => (64, 128, 24),
         };
         ModelSpec {
             embedding,

@@ -99,14 +99,18 @@ impl Study {
         let is = |key: &'static str| {
             move |row: &Row| row.metrics.get("key").and_then(Value::as_str) == Some(key)
         };
-        let on = match self.experiment {
-            Experiment::Ablation => format!("{}, ablation", self.text().name_of_text()),
-            _ => self.text().name_of_text().to_owned(),
+        let (name, text) = (self.text().name_of_text(), self.text().in_words());
+        let (on, phrase) = match self.experiment {
+            Experiment::Ablation => (
+                format!("{name}, ablation"),
+                format!("In the ablation on {text}"),
+            ),
+            _ => (name.to_owned(), format!("On {text}")),
         };
         pairs
             .iter()
             .filter_map(|(plain, adaptive)| {
-                Comparison::of(result, &on, PERPLEXITY, is(plain), is(adaptive))
+                Comparison::of(result, (&on, &phrase), PERPLEXITY, is(plain), is(adaptive))
             })
             .collect()
     }

@@ -4,14 +4,14 @@ use adaparam_report::{Block, Claim, Section, Verdict};
 
 use super::{Page, claims};
 use crate::claim::{self, Wording};
+use crate::finding::in_turn;
 use crate::part::PartReport;
 use crate::result;
 
 /// As many sentences as a person reads before the tables.
 const MOST_FINDINGS: usize = 5;
 
-/// What the parts of a report found, at most five sentences: the first of each part, then the second of each, and so on.
-/// Parts that say the same of two texts share a sentence.
+/// What the parts of a report found, at most five sentences. Parts that say the same of two texts share a sentence.
 pub fn findings(parts: &[PartReport]) -> Vec<String> {
     let mut lists: Vec<Vec<String>> = Vec::new();
     for part in parts {
@@ -25,15 +25,8 @@ pub fn findings(parts: &[PartReport]) -> Vec<String> {
             _ => lists.push(clauses),
         }
     }
-    let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
-    let in_turn = (0..longest).flat_map(|at| lists.iter().filter_map(move |list| list.get(at)));
-    let chosen: Vec<&String> = in_turn.take(MOST_FINDINGS).collect();
-    // In the order of the sections.
-    let all = lists
-        .iter()
-        .flatten()
-        .filter(|finding| chosen.contains(finding));
-    all.map(|finding| format!("{finding}.")).collect()
+    let chosen = in_turn(&lists, MOST_FINDINGS).into_iter();
+    chosen.map(|finding| format!("{finding}.")).collect()
 }
 
 /// The claims of all pages, each pointing to the section that shows its evidence, those of experiments that are not

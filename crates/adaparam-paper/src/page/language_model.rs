@@ -159,9 +159,10 @@ fn table(study: &Study, result: &ExperimentResult) -> Table {
         (true, Column::number("Parameters")),
         (false, Column::number("Paper, size")),
     ];
-    let paper = match has_paper {
-        true => format!("; paper: {}", study.experiment.place()),
-        false => String::new(),
+    let paper = if has_paper {
+        format!("; paper: {}", study.experiment.place())
+    } else {
+        String::new()
     };
     Table {
         caption: format!(

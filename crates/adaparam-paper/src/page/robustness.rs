@@ -68,9 +68,10 @@ pub(crate) fn robustness(study: &Study, result: &ExperimentResult) -> Page {
     if let Some(numbers) = RobustnessNumbers::of(collected) {
         section = section.with(Block::Table(table(study, &numbers)));
     }
-    let compare = match study.is_on_the_papers_text() {
-        true => " Compare Figure 4 of the paper.",
-        false => "",
+    let compare = if study.is_on_the_papers_text() {
+        " Compare Figure 4 of the paper."
+    } else {
+        ""
     };
     let caption = format!("Every run, with a bar from the 10th to the 90th percentile.{compare}");
     section = section.with(Block::Figures(vec![

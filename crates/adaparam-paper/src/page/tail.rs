@@ -31,14 +31,13 @@ pub(crate) fn tail(
     let mut drawings = Vec::new();
     if let Some(figures) = figures(config, outcomes) {
         let (scatter, histograms) = figures;
-        let mut plates = vec![
-            Plate::new(
-                &scatter,
-                "Predictions against the truth, one seed of each model. On the dashed line a prediction is right.",
-            )
-            .in_file(FILE),
-        ];
+        let plate = Plate::new(
+            &scatter,
+            "Predictions against the truth, one seed of each model. On the dashed line a prediction is right.",
+        );
+        section = section.with(Block::Figures(vec![plate.in_file(FILE)]));
         let mut panels = vec![scatter.to_svg()];
+        let mut plates = Vec::new();
         for (histogram, which) in histograms.iter().zip(["First", "Second"]) {
             panels.push(histogram.to_svg());
             let caption =
@@ -85,8 +84,8 @@ fn sizes(config: &TailConfig, result: &ExperimentResult) -> String {
     }
     if config.scale == Scale::Quick {
         text.push_str(
-            " A quick run stops after 3,000 of the paper's 10,000 steps, after which the ReLU network catches up with one \
-             adaptive layer; the whole experiment is `adaparam reproduce tail`.",
+            " A quick run stops after 3,000 of the paper's 10,000 steps. With all of them the ReLU network \
+             overtakes one adaptive layer, but not two: `adaparam reproduce tail`.",
         );
     }
     text
@@ -180,7 +179,7 @@ fn figures(config: &TailConfig, outcomes: &[TailOutcome]) -> Option<(Scatter, Ve
             })
             .collect(),
         overlays: vec![Overlay::identity("truth")],
-        size: Size::PANEL,
+        size: Size::WIDE,
     };
     let histograms = adaptive
         .singular_values
@@ -201,7 +200,7 @@ fn figures(config: &TailConfig, outcomes: &[TailOutcome]) -> Option<(Scatter, Ve
                     .map(|&value| f64::from(value))
                     .collect::<Vec<_>>(),
             )],
-            size: Size::PANEL,
+            size: Size::FIGURE,
             ..Histogram::default()
         });
     Some((scatter, histograms.collect()))

@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use adaparam_paper::result::{Claim, Scale};
-use adaparam_paper::{Comparison, comparison_table};
+use adaparam_paper::{Comparison, comparison_table, in_turn};
 use adaparam_report::{Tally, Verdict};
+
+const MOST_LINES: usize = 25;
 
 /// The end of a run.
 pub(super) struct Ending<'a> {
-    /// Static and adaptive models side by side.
-    pub(super) comparisons: &'a [Comparison],
+    /// Static and adaptive models side by side, by experiment.
+    pub(super) comparisons: &'a [Vec<Comparison>],
     /// The paper's sentences, and what became of them.
     pub(super) claims: &'a [Claim],
     /// Where the report is.
@@ -17,35 +19,35 @@ pub(super) struct Ending<'a> {
     pub(super) scale: Scale,
     /// Whether a quick run has left parts out on purpose.
     pub(super) left_out: bool,
-    /// Whether a claim is not met.
-    pub(super) is_missed: bool,
 }
 
 impl Ending<'_> {
-    /// What was compared, what came out, where the report is and what to try next.
+    /// What was compared, what came out, where the report is and what to try next: as many comparisons as leave it short,
+    /// those of all experiments by turns.
     pub(super) fn text(&self, width: usize) -> String {
+        let all = self.comparisons.iter().map(Vec::len).sum();
+        let texts = (0..=all)
+            .rev()
+            .map(|most| self.with_comparisons(most, width));
+        let is_short = |text: &String| text.lines().count() <= MOST_LINES;
+        let mut texts = texts.filter(is_short);
+        texts
+            .next()
+            .unwrap_or_else(|| self.with_comparisons(0, width))
+    }
+
+    fn with_comparisons(&self, most: usize, width: usize) -> String {
         let mut lines = Vec::new();
-        if !self.comparisons.is_empty() {
-            lines.push(comparison_table(self.comparisons).to_terminal(width));
+        let comparisons = in_turn(self.comparisons, most);
+        if !comparisons.is_empty() {
+            lines.push(comparison_table(&comparisons).to_terminal(width));
         }
         let tally = Tally::of(self.claims.iter().map(|claim| claim.verdict));
         let is_judged =
             |verdict: &Verdict| !matches!(verdict, Verdict::NotJudged | Verdict::NotRun);
-        let judged: usize = Verdict::ALL
-            .iter()
-            .filter(|verdict| is_judged(verdict))
-            .map(|&verdict| tally.count(verdict))
-            .sum();
-        if judged > 0 {
-            let verdict = if self.is_missed {
-                "; the report says which and why"
-            } else {
-                ""
-            };
-            lines.push(format!(
-                "Claims of the paper: {}{verdict}.",
-                tally.sentence()
-            ));
+        let mut judged = self.claims.iter().map(|claim| claim.verdict);
+        if judged.any(|verdict| is_judged(&verdict)) {
+            lines.push(format!("Claims of the paper: {}.", tally.sentence()));
         } else if self.scale == Scale::Quick {
             lines.push(
                 "Small models on data inside the program: no claim of the paper is judged."
@@ -55,7 +57,7 @@ impl Ending<'_> {
         lines.push(format!("report: {}", self.page.display()));
         lines.push("next:".to_owned());
         for (command, what) in self.next() {
-            lines.push(format!("  {command:<42}{what}"));
+            lines.push(format!("  {command:<38}{what}"));
         }
         lines.join("\n")
     }
@@ -69,11 +71,11 @@ impl Ending<'_> {
             ));
             next.push((
                 "adaparam data fetch ptb",
-                "then: adaparam reproduce robustness, or ptb",
+                "then: adaparam reproduce robustness",
             ));
             next.push((
                 "adaparam train",
-                "a language model of your own, and adaparam generate",
+                "a language model, then: adaparam generate",
             ));
         } else {
             next.push((

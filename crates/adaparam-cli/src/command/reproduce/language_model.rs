@@ -26,11 +26,12 @@ pub(super) fn run(
     sweeping: &Sweeping,
     record: &RunRecord,
 ) -> anyhow::Result<PartReport> {
-    for run in Study::read(sweep)?.collected.missing() {
+    let planned = Study::read(sweep)?;
+    let title = format!("{}{}", part.place, planned.heading());
+    for run in planned.collected.missing() {
         if sweep.adopt(&run.spec, part.earlier)? {
             remark!(
-                "{}: {} has been trained before with this configuration and seed",
-                part.title,
+                "{title}: {} has been trained before with this configuration and seed",
                 run.spec.id
             );
         }
@@ -42,7 +43,7 @@ pub(super) fn run(
         if before.scale != Scale::Quick {
             remark!("{}", forecast(&before, &left, corpora, sweeping)?);
         }
-        sweeping.run(sweep, &left, corpora, part.title)?;
+        sweeping.run(sweep, &left, corpora, &title)?;
     }
     tell(sweep, record)
 }

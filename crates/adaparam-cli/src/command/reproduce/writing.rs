@@ -15,6 +15,23 @@ use super::{Reproduce, What};
 use crate::command::Verdict;
 use crate::say::{remark, say};
 
+/// The sentences at the head of a report: what it is, and what it does not hold.
+fn lead(scale: Scale, elsewhere: &[String], missing: &[String], left_out: bool) -> String {
+    let mut lead = page::lead(scale).to_owned();
+    if !elsewhere.is_empty() {
+        lead = format!("{lead} Not in this report: {}.", elsewhere.join(", "));
+    }
+    if !missing.is_empty() {
+        lead = format!("{lead} Not finished: {}.", missing.join("; "));
+    }
+    if left_out {
+        let commands = What::LEFT_OUT_OF_QUICK
+            .map(|(what, command, why)| format!("{} ({why}; `{command}`)", what.name()));
+        lead = format!("{lead} Left out: {}.", commands.join(", "));
+    }
+    lead
+}
+
 impl Reproduce {
     /// Writes the report of all parts, and says what is missing.
     pub(super) fn report(
@@ -52,22 +69,11 @@ impl Reproduce {
             (unfinished.chain(names).collect(), Vec::new())
         };
         let scale = Scale::told(&results).unwrap_or_else(|| self.scale());
-        let mut lead = page::lead(scale).to_owned();
-        if !elsewhere.is_empty() {
-            lead = format!("{lead} Not in this report: {}.", elsewhere.join(", "));
-        }
-        if !missing.is_empty() {
-            lead = format!("{lead} Not finished: {}.", missing.join("; "));
-        }
-        if left_out {
-            let commands = What::LEFT_OUT_OF_QUICK
-                .map(|(what, command, why)| format!("{} ({why}; `{command}`)", what.name()));
-            lead = format!("{lead} Left out: {}.", commands.join(", "));
-        }
+        let lead = lead(scale, &elsewhere, &missing, left_out);
         let findings = page::findings(&finished);
-        let comparisons: Vec<Comparison> = finished
+        let comparisons: Vec<Vec<Comparison>> = finished
             .iter()
-            .flat_map(|part| part.comparisons.clone())
+            .map(|part| part.comparisons.clone())
             .collect();
         let pages: Vec<Page> = finished.into_iter().map(|part| part.page).collect();
         let open: Vec<(String, Vec<Claim>)> = absent
@@ -105,7 +111,6 @@ impl Reproduce {
                 page: &page,
                 scale,
                 left_out,
-                is_missed: missed,
             };
             say!("{}", ending.text(terminal_width()));
         }
