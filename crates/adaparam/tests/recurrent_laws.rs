@@ -281,7 +281,7 @@ fn share_weights(plain: &mut Lstm, adaptive: &AdaptiveLstm) {
     for (cell, adaptive) in plain.layers.iter_mut().zip(&adaptive.layers) {
         cell.weight_input = adaptive.weight_input.clone();
         cell.weight_hidden = adaptive.weight_hidden.clone();
-        cell.bias = adaptive.bias.clone();
+        cell.bias.clone_from(&adaptive.bias);
     }
 }
 
