@@ -12,10 +12,12 @@ impl ShownBytes {
     pub(crate) fn add(&mut self, bytes: &[u8]) -> String {
         self.pending.extend(bytes);
         let mut shown = String::new();
-        for chunk in std::mem::take(&mut self.pending).utf8_chunks() {
+        let bytes = std::mem::take(&mut self.pending);
+        let mut chunks = bytes.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
             shown.push_str(chunk.valid());
             let invalid = chunk.invalid();
-            if may_go_on(invalid) {
+            if chunks.peek().is_none() && may_go_on(invalid) {
                 self.pending = invalid.to_vec();
             } else if !invalid.is_empty() {
                 shown.push(char::REPLACEMENT_CHARACTER);
