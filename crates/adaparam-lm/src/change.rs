@@ -199,7 +199,7 @@ mod tests {
             ("train.epochs", "200", "190"),
             ("train.learning_rate", "0.5", "0.003"),
             ("train.cut_factor", "2.0", "10.0"),
-            ("train.l2", "0.5", "1e-6"),
+            ("train.l2", "0.5", "0.000001"),
             ("train.clip", "0.5", "0.0"),
             ("train.test_batch", "2", "1"),
             ("train.checkpoint_every", "5", "200"),

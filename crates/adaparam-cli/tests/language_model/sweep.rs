@@ -260,7 +260,11 @@ fn what_cannot_be_planned_or_run_is_refused() {
     plan(&tiny, "sweep", &[]);
     let before = fs::read_to_string(tiny.path("sweep/manifest.json")).unwrap();
     for (arguments, word) in [
-        (vec!["sweep", "run", "nowhere", "--all"], "holds no sweep"),
+        (
+            vec!["sweep", "run", "nowhere", "--all"],
+            "there is no such folder",
+        ),
+        (vec!["sweep", "run", ".", "--all"], "holds no sweep"),
         (vec!["sweep", "run", "sweep"], "--index"),
         (
             vec!["sweep", "run", "sweep", "--index", "3"],

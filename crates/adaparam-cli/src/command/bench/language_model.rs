@@ -1,7 +1,5 @@
 //! Language models.
 
-use std::io::IsTerminal;
-
 use adaparam_lm::{Activity, Means, Place, Preset, Speed, baseline, measure, preset};
 use adaparam_report::{Cell, Column, Row, Table};
 use anyhow::{Context, bail};
@@ -9,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
 use crate::model_choice::with_changes;
-use crate::say::say;
+use crate::say::{say, shows_bars};
 
 pub(super) struct LanguageModelBench<'a> {
     pub(super) activity: Activity,
@@ -107,7 +105,7 @@ impl LanguageModelBench<'_> {
 }
 
 fn draw_target() -> ProgressDrawTarget {
-    if std::io::stderr().is_terminal() {
+    if shows_bars() {
         ProgressDrawTarget::stderr()
     } else {
         ProgressDrawTarget::hidden()
