@@ -323,7 +323,7 @@ fn a_policy_of_the_wrong_width_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "axis 1 expected 2, got 5")]
+#[should_panic(expected = "d_input is 2, got 5: the input is [1, 5], [.., d_input]")]
 fn an_input_of_the_wrong_width_is_refused() {
     let device = Device::flex();
     AdaptiveFeedForwardConfig::io(2, 3)

@@ -141,6 +141,8 @@ fn misspelt_presets_and_types_are_told_in_plain_words() {
         error.contains("presets are") && error.contains("did you mean `quick`?"),
         "{error}"
     );
+    let error = tiny.refused(&["bench", "step", "--preset", "qick"]);
+    assert!(error.contains("did you mean `quick`?"), "{error}");
     tiny.write("list.toml", "train = 3\n");
     tiny.write("text.toml", "[model]\nhidden = \"wide\"\n");
     for (arguments, expected) in [

@@ -1,6 +1,8 @@
 //! Language models.
 
-use adaparam_lm::{Activity, Means, Place, Preset, Speed, baseline, measure, preset};
+use adaparam_lm::{
+    Activity, Means, Place, Preset, Speed, baseline, measure, nearest, preset, presets,
+};
 use adaparam_report::{Cell, Column, Row, Table};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget};
@@ -73,8 +75,12 @@ impl LanguageModelBench<'_> {
 
     fn chosen(&self) -> anyhow::Result<Preset> {
         let Some(own) = preset(self.preset) else {
+            let presets = presets();
+            let names = presets.iter().map(|preset| preset.name);
+            let hint = nearest(self.preset, names)
+                .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             bail!(
-                "--preset = {}: no preset has this name; `adaparam show` lists them",
+                "--preset = {}: no preset has this name; `adaparam show` lists them{hint}",
                 self.preset
             );
         };
