@@ -219,7 +219,7 @@ fn a_report_is_made_of_what_there_is_and_making_it_again_trains_nothing() {
     let nothing = tiny.run(&[arguments.as_slice(), &["--budget", "0s"]].concat());
     assert!(nothing.status.success(), "{}", stderr(&nothing));
     assert!(
-        stderr(&nothing).contains("ptb: 3 of 3 runs (3 waiting)"),
+        stderr(&nothing).contains(": 9 of 9 runs (9 waiting)"),
         "{}",
         stderr(&nothing)
     );
@@ -279,8 +279,14 @@ fn what_cannot_be_planned_or_run_is_refused() {
             vec!["sweep", "run", "sweep", "--all", "--budget", "2 hours"],
             "1h30m",
         ),
-        (vec!["sweep", "status", "nowhere"], "sweep plan"),
-        (vec!["sweep", "collect", "nowhere"], "sweep plan"),
+        (
+            vec!["sweep", "status", "nowhere"],
+            "there is no such folder",
+        ),
+        (
+            vec!["sweep", "collect", "nowhere"],
+            "there is no such folder",
+        ),
         (
             vec!["sweep", "plan", "ptb", "--scale", "tiny", "--out", "x"],
             "quick",
