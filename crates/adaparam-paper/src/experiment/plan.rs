@@ -272,22 +272,22 @@ mod tests {
         assert_eq!(
             found,
             [
-                "ptb full ef5a0108d8a5e038",
-                "ptb medium aa07da518439ee4f",
-                "ptb small 70203996eb54f213",
-                "ptb quick b8c87b55d5b484f0",
-                "wikitext2 full 8958727ec2127a33",
-                "wikitext2 medium 0b872b0c10e7359c",
-                "wikitext2 small a88678ade4063794",
-                "wikitext2 quick 9bbfd02d9766d774",
-                "ablation full e91d6bacf06d911e",
-                "ablation medium 590741ce33aacfac",
-                "ablation small 1cb0c361625d0382",
-                "ablation quick b9fe682ec4d4835a",
-                "robustness full ca1580a7e0eb13e2",
-                "robustness medium bbc27bebe0b04549",
-                "robustness small 606854ed0acc1330",
-                "robustness quick 2faa3166b29a9982"
+                "ptb full b3bf09fd7015edab",
+                "ptb medium 8d59dc19863ad1d1",
+                "ptb small b6a1c8033cf413e4",
+                "ptb quick cdd0487938eb8a0f",
+                "wikitext2 full c81f75a7a90c8fdc",
+                "wikitext2 medium f6b99bbba9b5769f",
+                "wikitext2 small 9c29a46b13c1db80",
+                "wikitext2 quick 39f0cf01777fb8a8",
+                "ablation full 616e49141f33ec94",
+                "ablation medium 4ce3a4a6ecc14935",
+                "ablation small 1e67eb8760e40962",
+                "ablation quick 6dc37e1b66a9ce54",
+                "robustness full 24ee9d6f5808e591",
+                "robustness medium c0c24564463406cd",
+                "robustness small a82ba59a59de51df",
+                "robustness quick ecdd0ade4b1040ea"
             ]
         );
     }
