@@ -50,7 +50,7 @@ fn small_models() -> Vec<Preset> {
         ),
         named(
             "quick-char",
-            "adaptive LSTM on the characters of embedded Moby-Dick, minutes on two cores",
+            "adaptive LSTM on the characters of embedded Moby-Dick",
             quick_char(),
         ),
         named(
