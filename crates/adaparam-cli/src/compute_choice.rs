@@ -1,8 +1,8 @@
-//! The choice of what computes: threads, device, instructions.
+//! The choice of what computes: threads, device, instructions, precision.
 
-use adaparam_lm::{Instructions, Means, Place};
-use anyhow::Context;
-use clap::Args;
+use adaparam_lm::{Instructions, LanguageModelConfig, Means, Place, Precision};
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
 
 use crate::device::DeviceKind;
 use crate::training::threads;
@@ -22,7 +22,61 @@ pub(crate) struct ComputeChoice {
     pub(crate) instructions: Option<String>,
 }
 
+/// What products are computed in where a model only reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReadingPrecision {
+    /// All bits
+    F32,
+    /// Half of the bits: weights and what they are multiplied with have 8 bits of precision
+    Bf16,
+    /// A quarter: whole numbers of a byte times a scale for each row
+    Int8,
+}
+
+impl From<ReadingPrecision> for Precision {
+    fn from(precision: ReadingPrecision) -> Self {
+        match precision {
+            ReadingPrecision::F32 => Self::F32,
+            ReadingPrecision::Bf16 => Self::Bf16,
+            ReadingPrecision::Int8 => Self::Int8,
+        }
+    }
+}
+
 impl ComputeChoice {
+    /// Refuses instructions that were named and have no products in this precision.
+    pub(crate) fn check_precision(&self, precision: Precision) -> anyhow::Result<()> {
+        let Some(name) = &self.instructions else {
+            return Ok(());
+        };
+        if !instructions(name)?.multiplies(precision) {
+            let all = Instructions::available().into_iter();
+            let those = all.filter(|set| set.multiplies(precision));
+            let those: Vec<&str> = those.map(Instructions::name).collect();
+            bail!(
+                "--instructions = {name}: has no products in {precision}; here {} {}",
+                those.join(", "),
+                if those.len() == 1 { "has" } else { "have" }
+            );
+        }
+        Ok(())
+    }
+
+    /// Refuses a configuration whose precision this place does not have, before anything is written.
+    pub(crate) fn check_training(
+        &self,
+        place: &Place,
+        config: &LanguageModelConfig,
+    ) -> anyhow::Result<()> {
+        let precision = config.train.precision.into();
+        self.check_precision(precision)?;
+        place.run(|machine| {
+            let told = machine.told_precision("train.precision", precision, &config.model);
+            told.map(|_| ())
+        })??;
+        Ok(())
+    }
+
     /// What was said, if this machine has it.
     pub(crate) fn place(&self) -> anyhow::Result<Place> {
         let instructions = match &self.instructions {

@@ -108,7 +108,7 @@ impl Session {
             )
         })?;
         display.bar.finish_and_clear();
-        add_time(folder, started.elapsed())?;
+        add_time(folder, started.elapsed(), snapshot.computed_with.as_deref())?;
         if let Ok(Outcome::Finished(finished)) = &outcome {
             folder.write_json(RESULT, finished)?;
         }
@@ -217,21 +217,30 @@ pub(crate) fn in_bits(tokens: Tokens, loss: f64) -> String {
 
 /// Results are the same bits only where the same instructions compute them.
 fn warn_of_other_bits(snapshot: &Snapshot, machine: &Machine) {
+    let precision = snapshot.config.train.precision.into();
+    let machine = machine.in_precision(precision);
     let now = machine.computes_with(&snapshot.config.model);
+    let set = |path: &str| path.split('-').next().unwrap_or(path).to_owned();
     if let Some(before) = &snapshot.computed_with
-        && before != now
+        && set(before) != set(now)
     {
+        let before = set(before);
         alert!(
-            "warning: this run was computed with {before} so far and goes on with {now}: its numbers will differ in their \
+            "warning: this run was computed with {before} so far and goes on with {}: its numbers will differ in their \
              last bits from those of an undisturbed run; --instructions {before} goes on with the same, where the \
-             processor has them"
+             processor has them",
+            set(now)
         );
     }
 }
 
-/// Adds the time that was spent to the record of a run, if it has one, and the program's commit if it is another.
-fn add_time(folder: &RunFolder, time: Duration) -> anyhow::Result<()> {
+/// Adds the time that was spent to the record of a run, if it has one, what computed it, and the program's commit if it is
+/// another.
+fn add_time(folder: &RunFolder, time: Duration, path: Option<&str>) -> anyhow::Result<()> {
     if let Some(mut record) = RunRecord::read(folder.path()) {
+        if let Some(path) = path {
+            record.note_path(path);
+        }
         record.seconds += time.as_secs_f64();
         record.note_commit(env!("ADAPARAM_COMMIT"));
         folder.write_json(RECORD, &record)?;

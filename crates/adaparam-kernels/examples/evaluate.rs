@@ -1,6 +1,6 @@
 //! Times evaluation and one-word-at-a-time generation of the 17M language model.
 //!
-//! `cargo run --release --example evaluate -- [threads] [path]`
+//! `cargo run --release --example evaluate -- [threads] [path] [precision]`
 #![allow(clippy::print_stdout)]
 
 mod model;
@@ -10,7 +10,7 @@ use adaparam_kernels::memory::Buffer;
 use adaparam_kernels::simd::Instructions;
 use adaparam_kernels::softmax::{Projection, Softmax};
 use adaparam_kernels::stack::{Keep, Operands, Stack, Weights};
-use adaparam_kernels::{Engine, peak};
+use adaparam_kernels::{Engine, Precision, peak};
 use model::{VOCABULARY, median, noise, of_parameters, shape, slices};
 use std::time::Instant;
 
@@ -22,7 +22,10 @@ fn main() {
     let instructions = argument(2).map_or_else(Instructions::best, |name| {
         Instructions::named(&name).expect("an available path")
     });
-    let engine = Engine::with_instructions(threads, instructions);
+    let precision = argument(3).map_or(Precision::F32, |name| {
+        Precision::named(&name).expect("a precision")
+    });
+    let engine = Engine::with_instructions(threads, instructions).in_precision(precision);
     let shape = shape(WIDTH, 1150, 100);
     let stack = of_parameters(&shape, noise(0.05));
     let weights = slices(&stack);
@@ -46,13 +49,14 @@ fn main() {
     let bytes = bytes + 4 * embedding.len();
     println!(
         "{} x{threads}, reading {:.1} GB/s",
-        instructions.name(),
+        engine.path().name(),
         peak::memory_gbps(&engine, bytes)
     );
 
     for (name, steps, batch) in [
         ("evaluation, batch 10, window 70", 70, 10),
         ("generation", 1, 1),
+        ("generation of 8 texts", 1, 8),
     ] {
         let rows = steps * batch;
         let words: Vec<u32> = (0..rows)
@@ -67,7 +71,7 @@ fn main() {
         };
         let (mut x, mut output) = (Buffer::new(rows * WIDTH), Buffer::new(rows * WIDTH));
         let mut state = Stack::zero_state(&shape, batch);
-        let (mut losses, mut logits) = (vec![0.0; rows], vec![0.0; VOCABULARY]);
+        let (mut losses, mut logits) = (vec![0.0; rows], vec![0.0; batch * VOCABULARY]);
         let mut times: Vec<f64> = (0..if steps == 1 { 60 } else { 5 })
             .map(|_| {
                 let start = Instant::now();

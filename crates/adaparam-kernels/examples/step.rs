@@ -1,6 +1,6 @@
 //! Times one training step of an adaptive LSTM language model by phase, next to the machine's multiply-add peak.
 //!
-//! `cargo run --release --example step -- [17m|small] [threads] [repetitions] [path]`
+//! `cargo run --release --example step -- [17m|small] [threads] [repetitions] [path] [precision]`
 #![allow(clippy::print_stdout)]
 
 mod model;
@@ -12,7 +12,7 @@ use adaparam_kernels::memory::Buffer;
 use adaparam_kernels::simd::Instructions;
 use adaparam_kernels::softmax::{Gradient, Projection, Softmax};
 use adaparam_kernels::stack::{Keep, Operands, Runner, Stack, State, Weights};
-use adaparam_kernels::{Engine, peak};
+use adaparam_kernels::{Engine, Precision, peak};
 use model::{VOCABULARY, median, noise, of_parameters, shape, slices};
 use std::time::Instant;
 
@@ -267,7 +267,10 @@ fn main() {
     let instructions = argument(4).map_or_else(Instructions::best, |name| {
         Instructions::named(&name).expect("an available path")
     });
-    let engine = Engine::with_instructions(threads, instructions);
+    let precision = argument(5).map_or(Precision::F32, |name| {
+        Precision::named(&name).expect("a precision")
+    });
+    let engine = Engine::with_instructions(threads, instructions).in_precision(precision);
     let mut model = if preset == "small" {
         Model::new(100, 200, 30, 35)
     } else {
@@ -289,7 +292,7 @@ fn main() {
     let peak = peaks.iter().copied().fold(0.0, f64::max);
     println!(
         "{preset}, {} x{threads}: {} parameters, {gflop:.1} GFLOP, loss {loss:.3}",
-        instructions.name(),
+        engine.path().name(),
         model.parameters()
     );
     println!(

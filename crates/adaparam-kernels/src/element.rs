@@ -6,6 +6,7 @@ mod sealed {
     pub trait Sealed {}
     impl Sealed for f32 {}
     impl Sealed for super::Bf16 {}
+    impl Sealed for i8 {}
 }
 
 /// A number that memory can hold. Kernels compute with `f32`; others are for keeping.
@@ -25,6 +26,16 @@ impl Element for f32 {
     #[inline(always)]
     fn of(x: f32) -> Self {
         x
+    }
+}
+
+impl Element for i8 {
+    const ZERO: Self = 0;
+
+    /// The nearest whole number from -127 to 127, of two equally near ones the even one; zero for NaN.
+    #[inline(always)]
+    fn of(x: f32) -> Self {
+        x.round_ties_even().clamp(-127.0, 127.0) as Self
     }
 }
 

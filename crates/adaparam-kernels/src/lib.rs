@@ -4,7 +4,8 @@
 //! - [`alstm`] and [`lstm`]: the stacks of adaptive and plain LSTMs;
 //! - [`softmax`], [`embedding`], [`adam`]: the rest of a language model's training step;
 //! - [`gemm`], [`math`], [`memory`]: products on packed panels, vector functions, buffers of an [`Element`];
-//! - [`simd`], [`threads`]: instruction sets chosen at run time, and a pool of threads. An [`Engine`] is one of each;
+//! - [`simd`], [`threads`], [`Precision`]: instruction sets chosen at run time, a pool of threads, and the numbers that products
+//!   multiply. An [`Engine`] is one of each;
 //! - [`peak`]: what the machine could do at most.
 //!
 //! Every result is the same bits for any number of threads. It may differ in the last bits between instruction sets.
@@ -17,12 +18,14 @@ mod cell;
 mod element;
 pub mod embedding;
 mod engine;
+mod fastest;
 pub mod gemm;
 mod grid;
 pub mod lstm;
 pub mod math;
 pub mod memory;
 pub mod peak;
+mod precision;
 mod reduce;
 pub mod simd;
 pub mod softmax;
@@ -31,3 +34,4 @@ pub mod threads;
 
 pub use element::{Bf16, Element};
 pub use engine::Engine;
+pub use precision::{Path, Precision};

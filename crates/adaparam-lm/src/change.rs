@@ -102,6 +102,11 @@ fn flat(config: &LanguageModelConfig) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let table = toml::Table::try_from(config).expect("a configuration is a TOML table");
     collect("", &table, &mut all);
+    // The usual one is not written, but has a name.
+    let precision = "train.precision";
+    if !all.iter().any(|(key, _)| key == precision) {
+        all.push((precision.to_owned(), "\"f32\"".to_owned()));
+    }
     all
 }
 

@@ -58,7 +58,7 @@ impl MemoryForecast {
             let runner = undrawn.layers().fused()?.runner(Weights::Change);
             let head = undrawn.head().kernels()?;
             // Every thread more takes some kilobytes more: one stands for all.
-            let engine = Engine::new(1);
+            let engine = Engine::new(1).in_precision(train.precision.into());
             let of_layers = runner.bytes(&engine, Keep::Tape, train.window, train.batch);
             let of_head = head.bytes(vocabulary, model.embedding, words);
             Some(of_layers.saturating_add(of_head))

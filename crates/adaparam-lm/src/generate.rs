@@ -36,12 +36,14 @@ impl Default for Sampling {
     }
 }
 
-/// A model in the midst of a text.
+/// A model in the midst of a text, or of several: it reads a word of each at once.
 pub struct Generator<'a> {
     engine: &'a Engine,
     reader: Box<dyn Reader + 'a>,
     sampling: Sampling,
-    stream: Stream,
+    /// Of each text.
+    streams: Vec<Stream>,
+    vocabulary: usize,
 }
 
 impl<'a> Generator<'a> {
@@ -52,19 +54,49 @@ impl<'a> Generator<'a> {
         weights: &'a Weights,
         sampling: Sampling,
     ) -> Self {
+        Self::several(machine, spec, weights, sampling, 1)
+    }
+
+    /// A generator before the first word of `texts` texts, of which `sampling` is the first. Each is the text that it would
+    /// be alone, where kernels compute.
+    pub fn several(
+        machine: &'a Machine,
+        spec: &ModelSpec,
+        weights: &'a Weights,
+        sampling: Sampling,
+        texts: usize,
+    ) -> Self {
+        let samples = (sampling.sample..).take(texts);
         Self {
             engine: &machine.engine,
-            reader: machine.reader(spec, weights, 1),
-            stream: stream(sampling),
+            reader: machine.reader(spec, weights, texts),
+            streams: samples
+                .map(|sample| stream(Sampling { sample, ..sampling }))
+                .collect(),
             sampling,
+            vocabulary: weights.iter().next().map_or(0, |words| words.shape[0]),
         }
     }
 
     /// Reads a word and draws the next; never `excluded`, if one is given.
     pub fn next(&mut self, word: u32, excluded: Option<u32>) -> u32 {
-        let scores = self.reader.scores(&[word]);
-        let uniform = self.stream.uniform();
-        draw(self.engine, scores, self.sampling, excluded, uniform)
+        self.next_of_each(&[word], excluded)[0]
+    }
+
+    /// Reads a word of each text and draws the next; never `excluded`, if one is given.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is not a word for each text.
+    pub fn next_of_each(&mut self, words: &[u32], excluded: Option<u32>) -> Vec<u32> {
+        let scores = self.reader.scores(words).chunks_exact(self.vocabulary);
+        let texts = scores.zip(&mut self.streams);
+        texts
+            .map(|(scores, stream)| {
+                let uniform = stream.uniform();
+                draw(self.engine, scores, self.sampling, excluded, uniform)
+            })
+            .collect()
     }
 }
 

@@ -34,14 +34,15 @@ mod train;
 mod weights;
 
 pub use adaparam::settings::nearest;
-pub use adaparam_kernels::Engine;
 pub use adaparam_kernels::simd::Instructions;
+pub use adaparam_kernels::{Engine, Precision};
 pub use cells::{CellChoice, CellSettings, Cells, register};
 pub use change::{KeyChange, change_run, key_changes};
 pub use choice::{AnySettings, Choice, Family, Registered};
 pub use compute::{Carried, Learner, Machine, Means, PHASES, Phase, Phases, Place, Reader};
 pub use config::{
-    DataSpec, DropoutSpec, KeyDoc, LanguageModelConfig, ModelSpec, TextSource, TrainSpec,
+    DataSpec, DropoutSpec, KeyDoc, LanguageModelConfig, ModelSpec, TextSource, TrainPrecision,
+    TrainSpec,
 };
 pub use error::LmError;
 pub use evaluate::{Evaluation, bits, evaluate};

@@ -21,15 +21,24 @@ const WORDS_AT_ONCE: usize = 20;
 const WARM_UP: usize = 2;
 
 /// What is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
     /// Training steps: draws of dropout, forward, backward, update.
     Step,
     /// Evaluation of windows.
     Eval,
-    /// Words drawn one after the other.
-    Generate,
+    /// Words drawn one after the other, of so many texts at once.
+    Generate(usize),
+}
+
+impl Serialize for Activity {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match self {
+            Self::Step => "step",
+            Self::Eval => "eval",
+            Self::Generate(_) => "generate",
+        })
+    }
 }
 
 /// What was measured. Times are medians, with the quartiles as their spread.
@@ -47,11 +56,13 @@ pub struct Speed {
     pub window: usize,
     /// Threads.
     pub threads: usize,
-    /// The instruction set.
+    /// The instruction set, and with narrow numbers the precision: `avx2`, `avx2-bf16`.
     pub instructions: &'static str,
+    /// What products are computed in.
+    pub precision: &'static str,
     /// How many were measured, after the first ones.
     pub repetitions: usize,
-    /// Milliseconds of a training step, a window, or a word.
+    /// Milliseconds of a training step, a window, or a word of every text.
     pub ms_per_step: f64,
     /// Its lower quartile.
     pub ms_lower_quartile: f64,
@@ -109,7 +120,7 @@ pub fn measure(
     let (batch, window) = match what {
         Activity::Step => (train.batch, train.window),
         Activity::Eval => (train.valid_batch, train.window),
-        Activity::Generate => (1, 1),
+        Activity::Generate(texts) => (texts, 1),
     };
     let ids = random_words(vocabulary, batch * (window + 1));
     let columns = Columns::new(&ids, batch)?;
@@ -150,13 +161,14 @@ pub fn measure(
                 reader.losses(&window);
             });
         }
-        Activity::Generate => {
-            let mut generator = Generator::new(machine, spec, &weights, Sampling::default());
-            let mut word = 0;
-            words = WORDS_AT_ONCE;
+        Activity::Generate(texts) => {
+            let sampling = Sampling::default();
+            let mut generator = Generator::several(machine, spec, &weights, sampling, texts);
+            let mut last = vec![0; texts];
+            words = texts * WORDS_AT_ONCE;
             clock.run(|_| {
                 for _ in 0..WORDS_AT_ONCE {
-                    word = generator.next(word, None);
+                    last = generator.next_of_each(&last, None);
                 }
             });
         }
@@ -165,11 +177,11 @@ pub fn measure(
     let [_, fma_peak, _] = quartiles(&mut clock.peaks);
     let products = match what {
         Activity::Step => 3,
-        Activity::Eval | Activity::Generate => 1,
+        Activity::Eval | Activity::Generate(_) => 1,
     };
     let gflop = |weights: usize| 2e-9 * (products * words * weights) as f64;
     let per_unit = match what {
-        Activity::Generate => 1.0 / words as f64,
+        Activity::Generate(_) => 1.0 / WORDS_AT_ONCE as f64,
         Activity::Step | Activity::Eval => 1.0,
     };
     let gflops = gflop(parameters) / median;
@@ -181,6 +193,7 @@ pub fn measure(
         window: window.steps,
         threads: engine.pool().threads(),
         instructions: machine.computes_with(spec),
+        precision: machine.engine.precision().name(),
         repetitions,
         ms_per_step: 1e3 * median * per_unit,
         ms_lower_quartile: 1e3 * lower * per_unit,
@@ -311,7 +324,12 @@ mod tests {
         config.model.embedding = 8;
         config.model.hidden = 12;
         let machine = Machine::cpu(1);
-        for what in [Activity::Step, Activity::Eval, Activity::Generate] {
+        for what in [
+            Activity::Step,
+            Activity::Eval,
+            Activity::Generate(1),
+            Activity::Generate(3),
+        ] {
             let mut seen = 0;
             let mut watch = |done| seen = done;
             let speed = measure(&config, 50, what, 5, &machine, &mut watch);

@@ -108,6 +108,7 @@ pub fn train(
     observers: &mut Observers<'_>,
 ) -> Result<Outcome, LmError> {
     let (spec, model) = (snapshot.config.train.clone(), snapshot.config.model.clone());
+    let machine = &machine.told_precision("train.precision", spec.precision.into(), &model)?;
     let draws = Draws::new(spec.seed);
     let [columns, valid_columns, test_columns] = cut_columns(&spec, corpus)?;
     let vocabulary = snapshot.vocabulary.len();

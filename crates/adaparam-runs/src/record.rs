@@ -33,6 +33,10 @@ pub struct RunRecord {
     pub seeds: Vec<u64>,
     /// SHA-256 of the data, by name.
     pub data: BTreeMap<String, String>,
+    /// What computed it, if that is a language model: the paths of the kernels, such as `avx2` or `avx2-bf16`, or `tensors`, in
+    /// the order in which they came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub computed_with: Vec<String>,
     /// When it began, UTC.
     pub started: String,
     /// Seconds: of the last command for an experiment with feed-forward networks, of all commands for a language model
@@ -104,6 +108,13 @@ impl RunRecord {
         (words.next() == Some("adaparam")).then(|| words.next())?
     }
 
+    /// Notes that this path computed the run from here on.
+    pub fn note_path(&mut self, path: &str) {
+        if self.computed_with.last().is_none_or(|last| last != path) {
+            self.computed_with.push(path.to_owned());
+        }
+    }
+
     /// Notes that a program of this commit was at the run too.
     pub fn note_commit(&mut self, commit: &str) {
         if self.commit != commit && !self.other_commits.iter().any(|other| other == commit) {
@@ -133,6 +144,15 @@ mod tests {
         assert_eq!(record.other_commits, ["b"]);
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(serde_json::from_str::<RunRecord>(&text).unwrap(), record);
+    }
+
+    #[test]
+    fn paths_are_noted_in_the_order_in_which_they_came() {
+        let mut record = RunRecord::default();
+        for path in ["avx2", "avx2", "avx2-bf16", "avx2"] {
+            record.note_path(path);
+        }
+        assert_eq!(record.computed_with, ["avx2", "avx2-bf16", "avx2"]);
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Case {
     fn agree(&self, unroll: &[f32], steps: &[f32]) -> bool {
         match self.config.execution {
             Execution::Readable => unroll == steps,
-            Execution::Fused => close(unroll, steps),
+            Execution::Fused | Execution::FusedBf16 => close(unroll, steps),
         }
     }
 

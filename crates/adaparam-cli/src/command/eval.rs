@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use adaparam_data::text::{Columns, Text, TextSplit, Vocabulary};
-use adaparam_lm::{DataSpec, Machine, PlainReading, Snapshot, TextSource, evaluate, open_model};
+use adaparam_lm::{
+    DataSpec, Machine, PlainReading, Precision, Snapshot, TextSource, evaluate, open_model,
+};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::Verdict;
-use crate::compute_choice::ComputeChoice;
+use crate::compute_choice::{ComputeChoice, ReadingPrecision};
 use crate::data_folder::data_folder;
 use crate::say::{alert, or_end, remark};
 use crate::training::{in_bits, report_damaged};
@@ -23,6 +25,7 @@ Examples:
   adaparam eval runs/quick-seed-1                        validation and test perplexity
   adaparam eval runs/quick-seed-1 --text letter.txt      of a text of your own
   adaparam eval model.safetensors --part test --tokens   each word with its loss in nats
+  adaparam eval runs/quick-seed-1 --precision int8 --compare f32   what weights of a byte cost
 
 Perplexity is exp of the mean loss over every predicted word, each counted once: all words of a column but its first,
 end-of-line words included. Where the model's tokens are characters or bytes, the loss is also told in bits per
@@ -45,6 +48,12 @@ pub(crate) struct Eval {
     /// Print each token with its loss in nats, in order; <eos> ends a line of words
     #[arg(long, conflicts_with = "json")]
     tokens: bool,
+    /// What products are computed in [default: what the model was trained in]
+    #[arg(long, value_enum)]
+    precision: Option<ReadingPrecision>,
+    /// Evaluate in this precision too, and say what the other one costs
+    #[arg(long, value_enum, value_name = "PRECISION", conflicts_with = "tokens")]
+    compare: Option<ReadingPrecision>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -77,11 +86,21 @@ impl Eval {
         let opened = open_model(&self.model)?;
         report_damaged(&opened.damaged);
         let snapshot = opened.snapshot;
+        let own = snapshot.config.train.precision.into();
+        let precision: Precision = self.precision.map_or(own, Into::into);
+        let compared: Option<Precision> = self.compare.map(Into::into);
+        for precision in compared.into_iter().chain([precision]) {
+            self.compute.check_precision(precision)?;
+        }
         let pieces = self.pieces(&snapshot)?;
         self.compute.place()?.run(|machine| {
+            let model = &snapshot.config.model;
+            let chosen = machine.told_precision("--precision", precision, model)?;
+            let compared = compared.map(|other| machine.told_precision("--compare", other, model));
+            let compared = compared.transpose()?;
             pieces
                 .iter()
-                .try_for_each(|piece| self.evaluate(machine, &snapshot, piece))
+                .try_for_each(|piece| self.evaluate(&chosen, compared.as_ref(), &snapshot, piece))
         })??;
         Ok(Verdict::Done)
     }
@@ -89,6 +108,7 @@ impl Eval {
     fn evaluate(
         &self,
         machine: &Machine,
+        compared: Option<&Machine>,
         snapshot: &Snapshot,
         piece: &Piece,
     ) -> anyhow::Result<()> {
@@ -119,11 +139,26 @@ impl Eval {
             }
         })?;
         or_end(fault);
+        let precision = machine.engine.precision();
+        let before = compared
+            .map(|machine| {
+                let mut reading = PlainReading::new(machine, spec, &weights, columns.batch());
+                evaluate(&mut reading, &columns, window, &go_on, |_, _| ())
+                    .map(|evaluation| (machine.engine.precision(), evaluation))
+            })
+            .transpose()?;
         if self.json {
             let mut line = json!({
                 "part": piece.name, "text": piece.text.path(), "words": evaluation.words,
                 "loss": evaluation.loss(), "perplexity": evaluation.perplexity(), "unknown": unknown,
+                "precision": precision.name(),
             });
+            if let Some((precision, before)) = &before {
+                line["compared"] = json!({
+                    "precision": precision.name(), "loss": before.loss(), "perplexity": before.perplexity(),
+                    "perplexity_ratio": evaluation.perplexity() / before.perplexity(),
+                });
+            }
             if tokens.is_measured_in_bits() {
                 line[format!("bits_per_{}", tokens.unit())] = json!(evaluation.bits());
             }
@@ -141,6 +176,16 @@ impl Eval {
                 remark!("{summary}");
             } else {
                 or_end(writeln!(out, "{summary}"));
+            }
+            if let Some((other, before)) = before {
+                let change = 100.0 * (evaluation.perplexity() / before.perplexity() - 1.0);
+                or_end(writeln!(
+                    out,
+                    "{}: perplexity {:.3} in {other}, {:.3} in {precision}: {change:+.3} %",
+                    piece.name,
+                    before.perplexity(),
+                    evaluation.perplexity(),
+                ));
             }
         }
         or_end(out.flush());

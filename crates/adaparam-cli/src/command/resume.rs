@@ -43,13 +43,20 @@ pub(crate) struct Resume {
     data: Option<PathBuf>,
     #[command(flatten)]
     compute: ComputeChoice,
+    /// What products are computed in from here on: the same as --set train.precision=NAME
+    #[arg(long, value_name = "NAME", value_parser = ["f32", "bf16"])]
+    precision: Option<String>,
     /// Print a line of JSON for every step and epoch
     #[arg(long)]
     json: bool,
 }
 
 impl Resume {
-    pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+    pub(crate) fn run(mut self) -> anyhow::Result<Verdict> {
+        if let Some(precision) = &self.precision {
+            let change = ("train.precision".to_owned(), precision.clone());
+            self.changes.push(change);
+        }
         let session = Session {
             place: self.compute.place()?,
             json: self.json,
@@ -65,6 +72,7 @@ impl Resume {
             refuse_a_run_of_a_sweep(&self.run)?;
         }
         let config = with_changes(snapshot.config.clone(), &self.changes)?;
+        self.compute.check_training(&session.place, &config)?;
         let data = &snapshot.config.data;
         let corpus = data.corpus(&data_folder(self.data.as_deref())?)?;
         if corpus.checksum().to_string() != snapshot.corpus {

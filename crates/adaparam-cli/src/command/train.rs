@@ -31,6 +31,7 @@ Examples:
   adaparam train quick --text my.txt                 a text of your own, cut in three
   adaparam train quick-char --text my.txt            the same by characters, for any language
   adaparam train my.toml --out runs/mine             begin with `adaparam show quick > my.toml`
+  adaparam train ptb-17m --precision bf16            half of the bits in products, less memory (docs/precision.md)
   adaparam train --from runs/quick-seed-1 --seed 2   a new run that begins with the weights of another
 
 Ctrl-C finishes the step, saves and says how to go on. `adaparam resume` goes on with a run, also under changed keys.")]
@@ -63,6 +64,10 @@ pub(crate) struct Train {
     out: Option<PathBuf>,
     #[command(flatten)]
     compute: ComputeChoice,
+    /// What products are computed in: f32, or bf16 with sums, weights and states in f32 [default: train.precision of the
+    /// configuration]
+    #[arg(long, value_name = "NAME", value_parser = ["f32", "bf16"])]
+    precision: Option<String>,
     /// Print a line of JSON for every step and epoch
     #[arg(long)]
     json: bool,
@@ -75,6 +80,7 @@ impl Train {
         let config = self.configuration(from.as_ref())?;
         config.check()?;
         let place = self.compute.place()?;
+        self.compute.check_training(&place, &config)?;
         let out = self.out_folder(&config);
         refuse_a_second_run(&out)?;
         let corpus = config.data.corpus(&data_folder(self.data.as_deref())?)?;
@@ -134,6 +140,9 @@ impl Train {
         let mut config = with_changes(config, &self.changes)?;
         if let Some(seed) = self.seed {
             config.train.seed = seed;
+        }
+        if let Some(precision) = &self.precision {
+            config = config.with("train.precision", precision)?;
         }
         let data = &mut config.data;
         let paths = [&mut data.train, &mut data.valid, &mut data.test];

@@ -10,6 +10,7 @@ mod going_on;
 mod gru;
 mod own_sweep;
 mod own_text;
+mod precision;
 mod pytorch;
 mod resume;
 mod runs;

@@ -5,7 +5,7 @@ use super::plan::{LayerPlan, Plan};
 use super::tape::{LayerTape, kept_rows, tile_len};
 use crate::Engine;
 use crate::gemm::{Panels, Scratch};
-use crate::simd::Instructions;
+use crate::precision::Path;
 use crate::stack::{Keep, Weights, bytes_of};
 
 impl Plan {
@@ -18,15 +18,15 @@ impl Plan {
         steps: usize,
         batch: usize,
     ) -> usize {
-        let (instructions, threads) = (engine.instructions(), engine.pool().threads());
+        let (path, threads) = (engine.path(), engine.pool().threads());
         let (rows, carried) = kept_rows(keep, steps, batch);
         let kept = self.layers.iter();
         let kept = kept.flat_map(|layer| LayerTape::numbers(self, layer, rows, carried));
         let tiles = threads * tile_len(batch);
         let panels = self.layers.iter().map(|layer| {
-            let forward = layer.forward_panels(self, instructions);
+            let forward = layer.forward_panels(self, path);
             let backward = match keep {
-                Keep::Tape => layer.backward_panels(self, instructions),
+                Keep::Tape => layer.backward_panels(self, path),
                 Keep::State => [0; 5],
             };
             // The last three are those that `Packed::exchange_memory` exchanges.
@@ -46,7 +46,7 @@ impl Plan {
         let products = self.layers.iter();
         let products = products.flat_map(|layer| layer.gradient_shapes(self));
         let scratch = products
-            .map(|(m, n)| Scratch::numbers(instructions, threads, (m, n, rows)))
+            .map(|(m, n)| Scratch::numbers(path.instructions, threads, (m, n, rows)))
             .fold([0; 2], |most, one| {
                 [most[0].max(one[0]), most[1].max(one[1])]
             });
@@ -62,21 +62,21 @@ impl Plan {
 }
 
 impl LayerPlan {
-    /// Numbers in panels: latent, input policy, gate policy, input, hidden state.
-    fn forward_panels(&self, plan: &Plan, instructions: Instructions) -> [usize; 5] {
+    /// Room of panels: latent, input policy, gate policy, input, hidden state.
+    fn forward_panels(&self, plan: &Plan, path: Path) -> [usize; 5] {
         let (s, groups) = (&self.shape, &self.forward);
         let past = if plan.is_recurrent() { s.latent } else { 0 };
         [
-            Panels::numbers(instructions, s.summary + past, groups.latent.len()),
-            Panels::numbers(instructions, s.latent, groups.input_policy.len()),
-            Panels::numbers(instructions, s.latent, groups.gate_policy.len()),
-            Panels::numbers(instructions, s.input, groups.products.len()),
-            Panels::numbers(instructions, s.hidden, groups.products.len()),
+            Panels::room(path, s.summary + past, groups.latent.len()),
+            Panels::room(path, s.latent, groups.input_policy.len()),
+            Panels::room(path, s.latent, groups.gate_policy.len()),
+            Panels::room(path, s.input, groups.products.len()),
+            Panels::room(path, s.hidden, groups.products.len()),
         ]
     }
 
-    /// Numbers in panels of transposed weights: summary, latent variable's past, projection, input, hidden state.
-    fn backward_panels(&self, plan: &Plan, instructions: Instructions) -> [usize; 5] {
+    /// Room of panels of transposed weights: summary, latent variable's past, projection, input, hidden state.
+    fn backward_panels(&self, plan: &Plan, path: Path) -> [usize; 5] {
         let (s, groups) = (&self.shape, &self.backward);
         let past = if plan.is_recurrent() {
             s.latent_gates
@@ -84,11 +84,11 @@ impl LayerPlan {
             0
         };
         [
-            Panels::numbers(instructions, s.latent_gates, groups.summary.len()),
-            Panels::numbers(instructions, past, groups.latent.len()),
-            Panels::numbers(instructions, s.policy.width, groups.latent.len()),
-            Panels::numbers(instructions, 4 * s.hidden, groups.input.len()),
-            Panels::numbers(instructions, 4 * s.hidden, groups.hidden.len()),
+            Panels::room(path, s.latent_gates, groups.summary.len()),
+            Panels::room(path, past, groups.latent.len()),
+            Panels::room(path, s.policy.width, groups.latent.len()),
+            Panels::room(path, 4 * s.hidden, groups.input.len()),
+            Panels::room(path, 4 * s.hidden, groups.hidden.len()),
         ]
     }
 

@@ -6,7 +6,7 @@ use super::plan::Plan;
 use super::shape::{Latent, Shape};
 use super::tape::Tape;
 use crate::Engine;
-use crate::simd::Instructions;
+use crate::precision::Path;
 use crate::stack::{
     Keep, Kept, Mismatch, Operands, Ragged, Runner, Seen, Sizes, Slot, Stack, State, Weights, show,
 };
@@ -91,8 +91,8 @@ struct AdaptiveRunner {
     sizes: Sizes,
     weights: Weights,
     packed: Packed,
-    /// The instruction set of the panels; none if nothing is packed.
-    packed_for: Option<Instructions>,
+    /// What the panels are for; none if nothing is packed.
+    packed_for: Option<Path>,
     tape: Tape,
     ragged: Ragged,
 }
@@ -112,7 +112,7 @@ impl Runner for AdaptiveRunner {
         // Should packing panic, what it leaves behind is nobody's.
         self.packed_for = None;
         self.packed.pack_plan(engine, &self.plan, weights);
-        self.packed_for = Some(engine.instructions());
+        self.packed_for = Some(engine.path());
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl Runner for AdaptiveRunner {
         self.sizes.operands(operands)?;
         self.sizes.state("state", state, operands.batch)?;
         self.sizes.output("output", output, operands)?;
-        if self.packed_for != Some(engine.instructions()) {
+        if self.packed_for != Some(engine.path()) {
             return Err(Mismatch::NotPacked);
         }
         self.ragged.rows.take(operands);
@@ -155,6 +155,7 @@ impl Runner for AdaptiveRunner {
         self.sizes.x("d_x", d_x.len(), operands)?;
         self.sizes.gradients(gradients)?;
         operands.follows("a forward pass that keeps its tape", self.tape.recorded)?;
+        engine.must_learn()?;
         self.ragged.rows.check(operands)?;
         if self.weights == Weights::Change {
             self.packed_for = None;
@@ -185,6 +186,7 @@ impl Runner for AdaptiveRunner {
     ) -> Result<(), Mismatch> {
         self.sizes.operands(operands)?;
         self.sizes.gradients(gradients)?;
+        engine.must_learn()?;
         operands.follows("through_time", self.tape.backward.pending)?;
         self.ragged.rows.check(operands)?;
         let pass = Pass {

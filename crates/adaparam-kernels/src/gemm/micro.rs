@@ -139,23 +139,39 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(
         }
     }
     for (row, sums) in sums.iter().enumerate() {
+        // SAFETY: the caller vouches for the target's rows and columns.
+        unsafe { target.store(simd, row, 0, sums) };
+    }
+}
+
+impl Target {
+    /// Stores the vectors `sums` of a row, or adds them, in the columns from `first` on.
+    ///
+    /// # Safety
+    /// The row is writable for all columns.
+    #[inline(always)]
+    pub(super) unsafe fn store<S: Simd, const V: usize>(
+        &self,
+        simd: S,
+        row: usize,
+        first: usize,
+        sums: &[S::F; V],
+    ) {
         for (v, &sum) in sums.iter().enumerate() {
-            let columns = target.columns.saturating_sub(v * S::LANES).min(S::LANES);
-            // SAFETY: the caller vouches for the target's rows and columns.
+            let column = first + v * S::LANES;
+            let columns = self.columns.saturating_sub(column).min(S::LANES);
+            // SAFETY: the caller vouches for the row's columns.
             unsafe {
-                let to = target
-                    .start
-                    .add(row * target.row_stride)
-                    .wrapping_add(v * S::LANES);
+                let to = self.start.add(row * self.row_stride).wrapping_add(column);
                 if columns == S::LANES {
-                    let sum = if target.add {
+                    let sum = if self.add {
                         simd.add(simd.load(to), sum)
                     } else {
                         sum
                     };
                     simd.store(to, sum);
                 } else if columns > 0 {
-                    let sum = if target.add {
+                    let sum = if self.add {
                         simd.add(simd.load_first(to, columns), sum)
                     } else {
                         sum

@@ -1,7 +1,8 @@
 //! Few rows times packed panels.
 
 use super::micro::{ROUND, Stream, Target, rows_in_place};
-use super::pack::{Cut, Panels};
+use super::pack::{Cut, Numbers, Panels};
+use super::{bytes, halves};
 use crate::Engine;
 use crate::grid::{Reads, Writes};
 use crate::simd::{Instructions, Kernel, Simd};
@@ -90,7 +91,7 @@ impl Kernel for PanelProduct<'_> {
 }
 
 /// `out (+)= a · b` for `a` of `rows` rows and a cut of packed panels. The results of the panels lie side by side, `width` columns in
-/// all.
+/// all. Where the panels hold narrow numbers, `a` is rounded as it enters.
 ///
 /// # Safety
 /// `a` is readable for `rows` rows as long as the cut is high, `out` writable for `rows` rows of `width`.
@@ -103,6 +104,18 @@ pub(crate) unsafe fn tile(
     width: usize,
     add: bool,
 ) {
+    let data = match &b.of.numbers {
+        Numbers::F32(data) => data,
+        // SAFETY: the caller vouches for `a` and `out`.
+        Numbers::Bf16(data) => unsafe {
+            return halves::tile(instructions, rows, a, &b, data, out, width, add);
+        },
+        // SAFETY: as above.
+        Numbers::Int8(data, scales) => unsafe {
+            return bytes::tile(instructions, rows, a, &b, (data, scales), out, width, add);
+        },
+    };
+    let of_panel = b.of.rows() * b.of.width();
     for (index, panel) in b.panels.clone().enumerate() {
         let first = index * b.of.width();
         let columns = b.of.width().min(width - first);
@@ -112,7 +125,8 @@ pub(crate) unsafe fn tile(
             columns,
             add,
         };
-        let panel = b.of.rows_of(panel, b.rows.clone());
+        let panel = &data[panel * of_panel..(panel + 1) * of_panel];
+        let panel = &panel[b.rows.start * b.of.width()..b.rows.end * b.of.width()];
         let left = a.part(0, 0, rows, b.rows.len());
         // SAFETY: the caller vouches for `a` and `out`.
         unsafe { panel_product(instructions, rows, left, a.stride(), panel, target) };

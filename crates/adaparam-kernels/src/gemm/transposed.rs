@@ -4,7 +4,8 @@ use super::micro::{Both, Rows, Target, columns_in_place};
 use crate::Engine;
 use crate::grid::{Reads, Writes, load, store, vectors};
 use crate::memory::Buffer;
-use crate::simd::{Instructions, Kernel, Simd};
+use crate::precision::{Path, Precision};
+use crate::simd::{Instructions, Kernel, Narrow, NarrowKernel, Simd};
 use crate::threads::Parts;
 
 /// Most rows that are multiplied at once; longer windows add up.
@@ -37,8 +38,10 @@ struct Matrix<'a> {
 /// `c (+)= aᵀ · b` for `a` of `k` rows of `m` columns, `b` of `k` rows of `n` columns and `c` of `m` rows of `n` columns, by all
 /// threads. Each matrix is given with the distance between its rows.
 ///
+/// In `bf16` both operands are rounded while they are packed, and products of rows are added as [`halves`](super::halves) adds them.
+///
 /// # Panics
-/// If a slice is too short for its shape.
+/// If a slice is too short for its shape, or if the engine's precision is for reading only.
 pub fn transposed_product(
     engine: &Engine,
     scratch: &mut Scratch,
@@ -64,8 +67,12 @@ pub fn transposed_product(
     if m == 0 || n == 0 {
         return;
     }
-    let instructions = engine.instructions();
-    let widths = instructions.run(Widths);
+    assert!(
+        engine.precision().learns(),
+        "no gradients in this precision"
+    );
+    let path = engine.path();
+    let widths = path.instructions.run(Widths);
     for first in (0..k.max(1)).step_by(K_BLOCK) {
         let k = (k - first).min(K_BLOCK);
         let a = Matrix {
@@ -80,7 +87,7 @@ pub fn transposed_product(
         };
         // The smaller operand is packed once for all threads, the larger one block by block by whoever multiplies it.
         let product = Product {
-            instructions,
+            path,
             widths,
             a,
             b,
@@ -104,7 +111,7 @@ impl Kernel for Widths {
 }
 
 struct Product<'a> {
-    instructions: Instructions,
+    path: Path,
     widths: (usize, usize),
     a: Matrix<'a>,
     b: Matrix<'a>,
@@ -211,7 +218,7 @@ impl Product<'_> {
             // SAFETY: each task packs its own strip.
             let to = unsafe { parts.get(strip * shared_len..(strip + 1) * shared_len) };
             pack_strip(
-                self.instructions,
+                self.path,
                 shared,
                 k,
                 strip * shared_width,
@@ -236,7 +243,7 @@ impl Product<'_> {
                 for strip in 0..strips {
                     let to = &mut block[strip * own_len..(strip + 1) * own_len];
                     pack_strip(
-                        self.instructions,
+                        self.path,
                         own,
                         k,
                         (first + strip) * own_width,
@@ -275,7 +282,7 @@ impl Product<'_> {
                             columns,
                             add: self.add,
                         };
-                        self.instructions.run(Tile {
+                        self.path.instructions.run(Tile {
                             rows,
                             left,
                             right,
@@ -291,7 +298,7 @@ impl Product<'_> {
 /// Packs `width` columns from `first` on side by side. The strip of a left operand is only as wide as columns are left, that of a
 /// right operand is filled up with zeros; both follow from what a tile reads.
 fn pack_strip(
-    instructions: Instructions,
+    path: Path,
     matrix: Matrix<'_>,
     k: usize,
     first: usize,
@@ -303,13 +310,17 @@ fn pack_strip(
     let packed = if right { width } else { count };
     let from = Reads::new(matrix.data, first, matrix.stride, k, count);
     let to = Parts::new(&mut to[..k * packed]);
-    instructions.run(PackStrip {
+    let strip = PackStrip {
         rows: k,
         count,
         from,
         to: Writes::new(&to, 0, packed, k, packed),
         packed,
-    });
+    };
+    match path.precision {
+        Precision::F32 => path.instructions.run(strip),
+        Precision::Bf16 | Precision::Int8 => path.instructions.run_narrow(strip),
+    }
 }
 
 /// Copies `count` columns and fills up with zeros to `packed`.
@@ -333,6 +344,26 @@ impl Kernel for PackStrip {
                 let present = self.count.saturating_sub(v).min(n);
                 // SAFETY: the rows have that many columns, and the strip belongs to the caller.
                 unsafe { store(simd, self.to.at(row, v), load(simd, from, present), n) };
+            }
+        }
+    }
+}
+
+/// Rounds what it copies, and lets the two rows of a pair change places.
+impl NarrowKernel for PackStrip {
+    #[inline(always)]
+    fn run<S: Narrow>(self, simd: S) {
+        for row in 0..self.rows {
+            let from_row = if row ^ 1 < self.rows { row ^ 1 } else { row };
+            for (v, n) in vectors(simd, self.packed) {
+                let from = self.from.at(from_row, v);
+                simd.prefetch(self.from.address(from_row + AHEAD, v));
+                let present = self.count.saturating_sub(v).min(n);
+                // SAFETY: the rows have that many columns, and the strip belongs to the caller.
+                unsafe {
+                    let x = simd.nearest_half(load(simd, from, present));
+                    store(simd, self.to.at(row, v), x, n);
+                }
             }
         }
     }

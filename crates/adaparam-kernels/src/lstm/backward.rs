@@ -172,9 +172,11 @@ impl Pass<'_> {
                 });
             });
             let a = Writes::new(&d_gates, t * batch * gates, gates, batch, gates).reads();
-            engine.pool().run(panels.count(), |panel, _| {
-                let first = panel * panels.width();
-                let columns = panels.width().min(hidden - first);
+            let at_once = panels.worth_a_task();
+            let tasks = panels.count().div_ceil(at_once);
+            engine.pool().run(tasks, |task, _| {
+                let first = task * at_once * panels.width();
+                let columns = (at_once * panels.width()).min(hidden - first);
                 let out = Writes::new(&dh, first, hidden, batch, columns);
                 // SAFETY: the gradients have rows of all gates, and these columns belong to this task.
                 unsafe {
@@ -182,7 +184,7 @@ impl Pass<'_> {
                         engine.instructions(),
                         batch,
                         a,
-                        panels.one(panel),
+                        panels.block(task, at_once),
                         out,
                         columns,
                         false,

@@ -17,7 +17,7 @@ impl Plan {
         steps: usize,
         batch: usize,
     ) -> usize {
-        let (instructions, threads) = (engine.instructions(), engine.pool().threads());
+        let (path, threads) = (engine.path(), engine.pool().threads());
         let steps = match keep {
             Keep::Tape => steps,
             // One at a time.
@@ -29,8 +29,8 @@ impl Plan {
         let tiles = threads * GATES * batch;
         let forward = self.layers.iter().map(|layer| {
             [
-                Panels::numbers(instructions, layer.input, layer.gates.len()),
-                Panels::numbers(instructions, layer.hidden, layer.units.len()),
+                Panels::room(path, layer.input, layer.gates.len()),
+                Panels::room(path, layer.hidden, layer.units.len()),
             ]
         });
         if keep == Keep::State {
@@ -39,8 +39,8 @@ impl Plan {
         let backward = self.layers.iter().map(|layer| {
             let gates = 4 * layer.hidden;
             [
-                Panels::numbers(instructions, gates, layer.to_input.len()),
-                Panels::numbers(instructions, gates, layer.to_hidden.len()),
+                Panels::room(path, gates, layer.to_input.len()),
+                Panels::room(path, gates, layer.to_hidden.len()),
             ]
         });
         let panels: usize = match weights {
@@ -61,7 +61,7 @@ impl Plan {
             .iter()
             .flat_map(|layer| [layer.input, layer.hidden].map(|rows| (rows, 4 * layer.hidden)));
         let scratch = products
-            .map(|(m, n)| Scratch::numbers(instructions, threads, (m, n, rows)))
+            .map(|(m, n)| Scratch::numbers(path.instructions, threads, (m, n, rows)))
             .fold([0; 2], larger);
         let buffers = kept.chain(d_inputs).chain(scratch);
         bytes_of(buffers.chain([tiles, panels]))

@@ -5,7 +5,7 @@ use super::pass::Pass;
 use super::plan::Plan;
 use super::{Shape, Tape};
 use crate::Engine;
-use crate::simd::Instructions;
+use crate::precision::Path;
 use crate::stack::{
     Keep, Kept, Mismatch, Operands, Ragged, Runner, Seen, Sizes, Slot, Stack, State, Weights, show,
 };
@@ -69,8 +69,8 @@ struct LstmRunner {
     sizes: Sizes,
     weights: Weights,
     packed: Packed,
-    /// The instruction set of the panels; none if nothing is packed.
-    packed_for: Option<Instructions>,
+    /// What the panels are for; none if nothing is packed.
+    packed_for: Option<Path>,
     tape: Tape,
     ragged: Ragged,
 }
@@ -90,7 +90,7 @@ impl Runner for LstmRunner {
         // Should packing panic, what it leaves behind is nobody's.
         self.packed_for = None;
         self.packed.pack_plan(engine, &self.plan, weights);
-        self.packed_for = Some(engine.instructions());
+        self.packed_for = Some(engine.path());
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl Runner for LstmRunner {
         self.sizes.operands(operands)?;
         self.sizes.state("state", state, operands.batch)?;
         self.sizes.output("output", output, operands)?;
-        if self.packed_for != Some(engine.instructions()) {
+        if self.packed_for != Some(engine.path()) {
             return Err(Mismatch::NotPacked);
         }
         self.ragged.rows.take(operands);
@@ -133,6 +133,7 @@ impl Runner for LstmRunner {
         self.sizes.x("d_x", d_x.len(), operands)?;
         self.sizes.gradients(gradients)?;
         operands.follows("a forward pass that keeps its tape", self.tape.recorded)?;
+        engine.must_learn()?;
         self.ragged.rows.check(operands)?;
         let pass = Pass {
             plan: &self.plan,
@@ -163,6 +164,7 @@ impl Runner for LstmRunner {
     ) -> Result<(), Mismatch> {
         self.sizes.operands(operands)?;
         self.sizes.gradients(gradients)?;
+        engine.must_learn()?;
         operands.follows("through_time", self.tape.pending)?;
         self.ragged.rows.check(operands)?;
         let pass = Pass {

@@ -12,6 +12,9 @@ mod avx512;
 mod neon;
 mod portable;
 
+use crate::element::Bf16;
+use crate::precision::Precision;
+
 /// The operations that the kernels need from a vector of `f32`.
 ///
 /// A value of an implementing type is a proof that the processor has the instructions: it can only be made by [`Instructions::run`].
@@ -91,6 +94,57 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn prefetch(self, at: *const f32);
 }
 
+/// What products of narrow numbers need besides, see [`Precision`].
+///
+/// Narrow numbers lie in pairs: two neighbours of a column of the weights side by side, then the same two rows of the next column.
+/// That is also what instructions read that multiply and add pairs at once.
+///
+/// This is the place for them: an instruction set with dot products of `bf16` (`vdpbf16ps`) or of bytes (VNNI) implements
+/// this trait, and is listed in [`Instructions::multiplies`]. Those that do not implement it leave narrow numbers to another one.
+#[allow(clippy::missing_safety_doc)]
+pub trait Narrow: Simd {
+    /// A vector of [`Simd::LANES`] whole numbers of 32 bits, or of as many pairs of 16 bits.
+    type I: Copy;
+
+    /// The first numbers of [`Simd::LANES`] pairs.
+    ///
+    /// # Safety
+    /// `from` is valid for reading the pairs; no alignment is needed.
+    unsafe fn load_firsts(self, from: *const Bf16) -> Self::F;
+    /// The second numbers of [`Simd::LANES`] pairs.
+    ///
+    /// # Safety
+    /// `from` is valid for reading the pairs; no alignment is needed.
+    unsafe fn load_seconds(self, from: *const Bf16) -> Self::F;
+    /// The nearest numbers that [`Bf16`] has, as [`Bf16::of`](crate::Element::of) gives them.
+    fn nearest_half(self, x: Self::F) -> Self::F;
+
+    /// Zeros.
+    fn no_sums(self) -> Self::I;
+    /// [`Simd::LANES`] pairs of bytes, each of 16 bits.
+    ///
+    /// # Safety
+    /// `from` is valid for reading the pairs; no alignment is needed.
+    unsafe fn load_bytes(self, from: *const i8) -> Self::I;
+    /// The same pair in every place.
+    fn splat_pair(self, pair: [i16; 2]) -> Self::I;
+    /// `sum` and both products of each pair of `a` with that of `b`.
+    fn add_pairs(self, a: Self::I, b: Self::I, sum: Self::I) -> Self::I;
+    /// Whole numbers as `f32`, to the nearest.
+    fn to_floats(self, x: Self::I) -> Self::F;
+    /// Stores the nearest whole numbers, of two equally near ones the even ones.
+    ///
+    /// # Safety
+    /// `to` is valid for writing [`Simd::LANES`] numbers. All of them are within 16 bits, or NaN, whose result is unspecified.
+    unsafe fn store_whole(self, to: *mut i16, x: Self::F);
+}
+
+/// A computation that can be compiled for every instruction set with narrow numbers.
+pub trait NarrowKernel {
+    /// Runs it. Implementations must be `#[inline(always)]`.
+    fn run<S: Narrow>(self, simd: S);
+}
+
 /// A computation that can be compiled for every instruction set.
 pub trait Kernel {
     /// What it returns.
@@ -120,6 +174,21 @@ impl Instructions {
         Self::available()[0]
     }
 
+    /// Whether products of such numbers are written for this instruction set.
+    ///
+    /// AVX2 and portable code multiply narrow numbers by widening them. No other instruction set has been run with
+    /// them, so no other has them.
+    pub fn multiplies(self, precision: Precision) -> bool {
+        let narrow = match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => true,
+            Set::Portable => true,
+            #[allow(unreachable_patterns)]
+            _ => false,
+        };
+        precision == Precision::F32 || narrow
+    }
+
     /// Every instruction set of this processor, the fastest first and the portable one last.
     pub fn available() -> Vec<Self> {
         let sets = [
@@ -143,14 +212,35 @@ impl Instructions {
 
     /// `avx512`, `avx2`, `neon` or `portable`.
     pub fn name(self) -> &'static str {
+        self.names().0
+    }
+
+    /// Of its paths in each precision.
+    pub(crate) fn names(self) -> (&'static str, &'static str, &'static str) {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => "avx512",
+            Set::Avx512 => ("avx512", "avx512-bf16", "avx512-int8"),
             #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => "avx2",
+            Set::Avx2 => ("avx2", "avx2-bf16", "avx2-int8"),
             #[cfg(target_arch = "aarch64")]
-            Set::Neon => "neon",
-            Set::Portable => "portable",
+            Set::Neon => ("neon", "neon-bf16", "neon-int8"),
+            Set::Portable => ("portable", "portable-bf16", "portable-int8"),
+        }
+    }
+
+    /// Runs `kernel` compiled for this instruction set.
+    ///
+    /// # Panics
+    /// If it does not [multiply](Self::multiplies) narrow numbers.
+    #[inline]
+    pub(crate) fn run_narrow(self, kernel: impl NarrowKernel) {
+        match self.0 {
+            // SAFETY: a path exists only for instruction sets that the processor was found to have.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { avx2::run_narrow(kernel) },
+            Set::Portable => portable::run_narrow(kernel),
+            #[allow(unreachable_patterns)]
+            _ => unreachable!("an engine has instructions that multiply its numbers"),
         }
     }
 

@@ -1,6 +1,7 @@
 //! No special instructions: four lanes in an array, which compilers turn into whatever the baseline has.
 
-use super::{Kernel, Simd};
+use super::{Kernel, Narrow, NarrowKernel, Simd};
+use crate::element::{Bf16, Element};
 
 /// Needs no proof: it runs everywhere.
 #[derive(Clone, Copy)]
@@ -8,6 +9,10 @@ pub(super) struct Portable;
 
 pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Portable)
+}
+
+pub(super) fn run_narrow(kernel: impl NarrowKernel) {
+    kernel.run(Portable);
 }
 
 const LANES: usize = 4;
@@ -130,4 +135,67 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn prefetch(self, _: *const f32) {}
+}
+
+impl Narrow for Portable {
+    /// A pair of 16 bits is a whole number of 32, the first one its lower half.
+    type I = [i32; LANES];
+
+    #[inline(always)]
+    unsafe fn load_firsts(self, from: *const Bf16) -> F {
+        // SAFETY: the caller vouches for the pairs.
+        each(|l| f32::from(unsafe { *from.add(2 * l) }))
+    }
+    #[inline(always)]
+    unsafe fn load_seconds(self, from: *const Bf16) -> F {
+        // SAFETY: the caller vouches for the pairs.
+        each(|l| f32::from(unsafe { *from.add(2 * l + 1) }))
+    }
+    #[inline(always)]
+    fn nearest_half(self, x: F) -> F {
+        x.map(|x| f32::from(Bf16::of(x)))
+    }
+    #[inline(always)]
+    fn no_sums(self) -> Self::I {
+        [0; LANES]
+    }
+    #[inline(always)]
+    unsafe fn load_bytes(self, from: *const i8) -> Self::I {
+        // SAFETY: the caller vouches for the pairs.
+        let number = |place: usize| i16::from(unsafe { *from.add(place) });
+        [0, 1, 2, 3].map(|l| pair([number(2 * l), number(2 * l + 1)]))
+    }
+    #[inline(always)]
+    fn splat_pair(self, numbers: [i16; 2]) -> Self::I {
+        [pair(numbers); LANES]
+    }
+    #[inline(always)]
+    fn add_pairs(self, a: Self::I, b: Self::I, sum: Self::I) -> Self::I {
+        let product = |l: usize| {
+            let ([a0, a1], [b0, b1]) = (numbers(a[l]), numbers(b[l]));
+            a0 * b0 + a1 * b1
+        };
+        [0, 1, 2, 3].map(|l| sum[l].wrapping_add(product(l)))
+    }
+    #[inline(always)]
+    fn to_floats(self, x: Self::I) -> F {
+        x.map(|x| x as f32)
+    }
+    #[inline(always)]
+    unsafe fn store_whole(self, to: *mut i16, x: F) {
+        for (l, x) in self.round(x).into_iter().enumerate() {
+            // SAFETY: the caller vouches for as many numbers as lanes.
+            unsafe { *to.add(l) = x as i16 };
+        }
+    }
+}
+
+#[inline(always)]
+fn pair([first, second]: [i16; 2]) -> i32 {
+    i32::from(first) & 0xffff | i32::from(second) << 16
+}
+
+#[inline(always)]
+fn numbers(pair: i32) -> [i32; 2] {
+    [i32::from(pair as i16), pair >> 16]
 }

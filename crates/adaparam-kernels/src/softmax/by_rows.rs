@@ -5,8 +5,9 @@ use super::pointwise::Part;
 use super::words::Words;
 use super::{Projection, STRIDE, Softmax};
 use crate::Engine;
-use crate::gemm::tile;
+use crate::gemm::{RoundInPlace, tile};
 use crate::grid::{Writes, number_unless_faded};
+use crate::precision::Precision;
 use crate::threads::Parts;
 
 /// Most rows of a task: their exponentials of a block of words stay in the second cache level until they are multiplied.
@@ -83,6 +84,14 @@ impl Softmax {
                             // A target's logit waits in the place of its loss.
                             |row, logit| loss[row] = logit,
                         );
+                    }
+                    if engine.precision() == Precision::Bf16 {
+                        // They enter two products, and are rounded once for both. Their sums are of whole ones.
+                        engine.instructions().run_narrow(RoundInPlace {
+                            rows: count,
+                            columns: words.count,
+                            at: out,
+                        });
                     }
                     if block > 0 {
                         bring_down(part_of(block - 1), now, d_input, width);

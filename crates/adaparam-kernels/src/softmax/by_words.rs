@@ -4,8 +4,9 @@ use super::pointwise::{PackScaled, WeightedSums};
 use super::words::Words;
 use super::{Gradient, Projection, STRIDE, Softmax};
 use crate::Engine;
-use crate::gemm::{packed_length, transposed_tiles};
+use crate::gemm::{RoundInPlace, packed_length, transposed_tiles};
 use crate::grid::{Reads, Writes};
+use crate::precision::Precision;
 use crate::threads::Parts;
 
 impl Softmax {
@@ -48,6 +49,15 @@ impl Softmax {
                         factors,
                         to,
                     });
+                    if engine.precision() == Precision::Bf16 {
+                        let panel = instructions.panel();
+                        let to = Parts::new(to);
+                        instructions.run_narrow(RoundInPlace {
+                            rows,
+                            columns: panel,
+                            at: Writes::new(&to, 0, panel, rows, panel),
+                        });
+                    }
                 }
                 let start = block * rows * STRIDE;
                 let from = Reads::new(exponentials, start, STRIDE, rows, words.count);

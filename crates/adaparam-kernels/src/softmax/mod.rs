@@ -164,7 +164,7 @@ impl Softmax {
     /// Negative log-likelihood of every target, and the gradients of `scale` times their sum. Returns the sum.
     ///
     /// # Panics
-    /// If a target is not in the vocabulary or a slice has the wrong length.
+    /// If a target is not in the vocabulary, a slice has the wrong length, or the engine's precision is for reading only.
     pub fn gradient(
         &mut self,
         engine: &Engine,
@@ -192,6 +192,10 @@ impl Softmax {
             gradient.d_bias.len(),
             projection.bias.len(),
             "length of the bias's gradient"
+        );
+        assert!(
+            engine.precision().learns(),
+            "no gradients in this precision"
         );
         self.backward.pack(
             engine,

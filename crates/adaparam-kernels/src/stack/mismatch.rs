@@ -1,5 +1,6 @@
 //! What does not fit a stack.
 
+use crate::precision::Precision;
 use std::error::Error;
 use std::fmt;
 
@@ -40,7 +41,7 @@ pub enum Mismatch {
         /// Steps of the window.
         steps: usize,
     },
-    /// No weights are packed for this instruction set, or a backward pass has taken their memory.
+    /// No weights are packed for this instruction set and precision, or a backward pass has taken their memory.
     NotPacked,
     /// No window of this size is there.
     NotKept {
@@ -53,6 +54,11 @@ pub enum Mismatch {
     },
     /// The rows of the window that is there have other lengths.
     OtherLengths,
+    /// Gradients are asked of an engine whose products are for reading only.
+    ReadsOnly {
+        /// Of its products.
+        precision: Precision,
+    },
 }
 
 impl fmt::Display for Mismatch {
@@ -80,7 +86,7 @@ impl fmt::Display for Mismatch {
             }
             Self::NotPacked => write!(
                 f,
-                "the weights are not packed for this engine's instruction set; pack them before the window"
+                "the weights are not packed for this engine's instruction set and precision; pack them before the window"
             ),
             Self::NotKept { after, has, must } => {
                 match has {
@@ -94,6 +100,10 @@ impl fmt::Display for Mismatch {
                 }
                 write!(f, "; {after} comes before")
             }
+            Self::ReadsOnly { precision } => write!(
+                f,
+                "products in {precision} have no gradients; learn in f32 or bf16"
+            ),
             Self::OtherLengths => {
                 write!(f, "lengths: must be those that the forward pass was given")
             }

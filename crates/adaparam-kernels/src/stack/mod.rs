@@ -195,7 +195,7 @@ pub trait Runner: Debug + Send + Sync {
     /// layer before dropout, `[steps, batch, d_output]`.
     ///
     /// # Errors
-    /// If weights of this instruction set are not packed, or something has not the size that it must have. Nothing is changed then.
+    /// If weights of this instruction set and precision are not packed, or something has not the size that it must have. Nothing is changed then.
     fn forward(
         &mut self,
         engine: &Engine,
@@ -212,7 +212,8 @@ pub trait Runner: Debug + Send + Sync {
     /// `d_x` is overwritten. Of `gradients`, one for each parameter, only some are finished.
     ///
     /// # Errors
-    /// If no window of this size is kept, or something has not the size that it must have. Nothing is changed then.
+    /// If no window of this size is kept, something has not the size that it must have, or the engine's precision is for reading only.
+    /// Nothing is changed then.
     fn through_time(
         &mut self,
         engine: &Engine,
@@ -266,6 +267,18 @@ pub trait Runner: Debug + Send + Sync {
     /// [`Keep::Tape`] after the backward pass. Rows of different lengths take a copy of the input, of the output's gradient and of the
     /// state in addition.
     fn bytes(&self, engine: &Engine, keep: Keep, steps: usize, batch: usize) -> usize;
+}
+
+impl Engine {
+    /// Whether it computes gradients.
+    pub(crate) fn must_learn(&self) -> Result<(), Mismatch> {
+        let precision = self.precision();
+        if precision.learns() {
+            Ok(())
+        } else {
+            Err(Mismatch::ReadsOnly { precision })
+        }
+    }
 }
 
 /// Bytes of so many numbers of every buffer.

@@ -10,8 +10,8 @@ mod phases;
 mod tensors;
 
 use adaparam_data::text::Window;
-use adaparam_kernels::Engine;
 use adaparam_kernels::simd::Instructions;
+use adaparam_kernels::{Engine, Precision};
 use adaparam_runs::RunError;
 use burn::tensor::Device;
 pub use phases::{PHASES, Phase, Phases};
@@ -76,7 +76,7 @@ pub trait Reader: Send {
 
 /// What computes: the threads and instructions of this processor, and a device for tensors.
 pub struct Machine {
-    /// Threads and instruction set of the kernels.
+    /// Threads, instruction set and precision of the kernels.
     pub engine: Engine,
     /// Where tensors are.
     pub device: Device,
@@ -105,11 +105,40 @@ impl Machine {
         }
     }
 
-    /// What computes models of `spec` here: the kernels' instruction set, or `tensors`. Results are the same bits where
-    /// this is the same.
+    /// The same machine for products in another precision.
+    #[must_use]
+    pub fn in_precision(&self, precision: Precision) -> Self {
+        Self {
+            engine: self.engine.in_precision(precision),
+            device: self.device.clone(),
+            means: self.means,
+        }
+    }
+
+    /// The same machine for products in the precision that `key` asks for.
+    ///
+    /// # Errors
+    ///
+    /// If tensors compute models of `spec` here: they know `f32` only.
+    pub fn told_precision(
+        &self,
+        key: &str,
+        precision: Precision,
+        spec: &ModelSpec,
+    ) -> Result<Self, LmError> {
+        if precision != Precision::F32 && self.kernels(spec, 1).is_none() {
+            let rule = "tensor operations compute this model here, and they compute in f32: choose f32, or a cell and \
+                        a device that the processor's kernels know";
+            return Err(RunError::value(key, precision, rule).into());
+        }
+        Ok(self.in_precision(precision))
+    }
+
+    /// What computes models of `spec` here: the kernels' path, such as `avx2` or `avx2-bf16`, or `tensors`. Results are the
+    /// same bits where this is the same.
     pub fn computes_with(&self, spec: &ModelSpec) -> &'static str {
         match self.kernels(spec, 1) {
-            Some(_) => self.engine.instructions().name(),
+            Some(_) => self.engine.path().name(),
             None => "tensors",
         }
     }
@@ -188,9 +217,12 @@ impl Place {
         let threads = self.threads;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(|error| RunError::value("threads", threads, error.to_string()))?;
-        let instructions = self.instructions.unwrap_or_else(Instructions::best);
+        let engine = match self.instructions {
+            Some(instructions) => Engine::with_instructions(threads, instructions),
+            None => Engine::new(threads),
+        };
         let machine = Machine {
-            engine: Engine::with_instructions(threads, instructions),
+            engine,
             device: self.device.clone(),
             means: self.means,
         };

@@ -6,12 +6,14 @@
 mod data;
 mod key;
 mod model;
+mod precision;
 mod train;
 mod version_1;
 
 pub use data::{DataSpec, TextSource};
 pub use key::KeyDoc;
 pub use model::ModelSpec;
+pub use precision::TrainPrecision;
 pub use train::{DropoutSpec, TrainSpec};
 pub(crate) use version_1::Config as Version1;
 

@@ -10,6 +10,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::model::in_section;
+use super::precision::TrainPrecision;
 use crate::LmError;
 use crate::optimiser::{Common, OptimiserChoice};
 
@@ -51,6 +52,9 @@ adaparam::settings! {
         pub checkpoint_every: u64 = 200, within(1..=1_000_000);
         /// updates over which the learning rate rises to its value; 0 for none
         pub warm_up: u64 = 0, within(0..=1_000_000_000);
+        /// what products are computed in: f32, or bf16 with sums, weights and states in f32
+        #[serde(skip_serializing_if = "TrainPrecision::is_usual")]
+        pub precision: TrainPrecision = TrainPrecision::F32;
         /// what turns gradients into updates
         pub optimiser: OptimiserChoice = OptimiserChoice::default();
         /// drop probabilities

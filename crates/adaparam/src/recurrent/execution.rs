@@ -2,7 +2,7 @@ use burn::serde::{Deserialize, Serialize};
 
 /// How a recurrent stack computes a window.
 ///
-/// Both ways give the same numbers and gradients up to rounding; the readable one is the specification of the other.
+/// All ways give the same numbers and gradients up to rounding; the readable one is the specification of the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "burn::serde", rename_all = "snake_case")]
 pub enum Execution {
@@ -20,6 +20,10 @@ pub enum Execution {
     /// A stack keeps the buffers of one window for the next; its clones share them.
     #[default]
     Fused,
+    /// As [`Fused`](Self::Fused), with products of `bf16` numbers: weights, and what they are multiplied with, are rounded to
+    /// 8 bits of precision as they enter a product. Sums, weights, states, gradients and what a window keeps are `f32`. Numbers
+    /// are those of `f32` within about 1 %; where no fused operation is possible, they are those of `f32`.
+    FusedBf16,
     /// Step by step, with Burn's tensor operations.
     Readable,
 }

@@ -1,13 +1,14 @@
 //! Language models.
 
 use adaparam_lm::{
-    Activity, Means, Place, Preset, Speed, baseline, measure, nearest, preset, presets,
+    Activity, Means, Place, Precision, Preset, Speed, baseline, measure, nearest, preset, presets,
 };
 use adaparam_report::{Cell, Column, Row, Table};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
+use crate::compute_choice::ComputeChoice;
 use crate::model_choice::with_changes;
 use crate::say::{say, shows_bars};
 
@@ -16,6 +17,8 @@ pub(super) struct LanguageModelBench<'a> {
     pub(super) preset: &'a str,
     pub(super) model: Option<&'a str>,
     pub(super) place: Place,
+    pub(super) precision: Option<Precision>,
+    pub(super) compute: &'a ComputeChoice,
     pub(super) repetitions: Option<u32>,
     pub(super) changes: &'a [(String, String)],
 }
@@ -41,14 +44,18 @@ impl LanguageModelBench<'_> {
             .map_or(self.default_repetitions(), |n| n as usize);
         let bar = ProgressBar::with_draw_target(Some(repetitions as u64), draw_target());
         let mut watch = |done| bar.set_position(done as u64);
+        let own = config.train.precision.into();
+        let precision = self.precision.unwrap_or(own);
+        self.compute.check_precision(precision)?;
         let speed = self.place.run(|machine| {
+            let machine = machine.told_precision("--precision", precision, &config.model)?;
             let activity = self.activity;
             measure(
                 &config,
                 vocabulary,
                 activity,
                 repetitions,
-                machine,
+                &machine,
                 &mut watch,
             )
         })??;
@@ -105,7 +112,7 @@ impl LanguageModelBench<'_> {
     fn default_repetitions(&self) -> usize {
         match self.activity {
             Activity::Step | Activity::Eval => 15,
-            Activity::Generate => 40,
+            Activity::Generate(_) => 40,
         }
     }
 }
@@ -122,7 +129,8 @@ fn print_speed(preset: &str, model: &str, speed: &Speed) {
     let unit = match speed.what {
         Activity::Step => "training step",
         Activity::Eval => "window",
-        Activity::Generate => "word",
+        Activity::Generate(1) => "word",
+        Activity::Generate(_) => "word of every text",
     };
     say!(
         "{preset} ({model}), {} parameters, batch {}, window {}, {} threads, {}{}",

@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use super::Verdict;
-use crate::compute_choice::ComputeChoice;
+use crate::compute_choice::{ComputeChoice, ReadingPrecision};
 use crate::model_choice::assignment;
 use crate::say::say;
 use language_model::LanguageModelBench;
@@ -21,6 +21,7 @@ Examples:
   adaparam bench step --preset small --threads 1
   adaparam bench step --model lstm                 the plain LSTM that the preset is compared with
   adaparam bench eval --json                       for a program to read
+  adaparam bench generate --precision int8         weights of a byte
   adaparam bench kernels                           each phase next to the machine's limits
   adaparam bench step --set train.window=2000      how cost grows
   adaparam bench step --readable                   the same by tensor operations
@@ -51,6 +52,12 @@ pub(crate) struct Bench {
     /// Training steps by Burn's tensor operations and autodiff instead of the CPU kernels
     #[arg(long)]
     readable: bool,
+    /// What products are computed in; int8 for eval and generate [default: train.precision of the configuration]
+    #[arg(long, value_enum)]
+    precision: Option<ReadingPrecision>,
+    /// Texts that generate draws at once [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    samples: Option<u16>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -81,13 +88,24 @@ impl Bench {
             What::Tail | What::Mnist => self.feed_forward(),
             What::Step | What::Kernels => self.language_model(Activity::Step),
             What::Eval => self.language_model(Activity::Eval),
-            What::Generate => self.language_model(Activity::Generate),
+            What::Generate => {
+                let texts = self.samples.map_or(1, usize::from);
+                self.language_model(Activity::Generate(texts))
+            }
         }
     }
 
     fn language_model(self, activity: Activity) -> anyhow::Result<Verdict> {
         if self.readable && activity != Activity::Step {
             bail!("--readable: belongs to training steps: say `bench step` or `bench kernels`");
+        }
+        if self.samples.is_some() && !matches!(activity, Activity::Generate(_)) {
+            bail!("--samples: belongs to generation: say `bench generate`");
+        }
+        if self.precision == Some(ReadingPrecision::Int8) && activity == Activity::Step {
+            bail!(
+                "--precision = int8: has no gradients: say `bench eval` or `bench generate`, or bf16"
+            );
         }
         let bench = LanguageModelBench {
             activity,
@@ -101,6 +119,8 @@ impl Bench {
                 },
                 ..self.compute.place()?
             },
+            precision: self.precision.map(Into::into),
+            compute: &self.compute,
             repetitions: self.repetitions,
             changes: &self.changes,
         };

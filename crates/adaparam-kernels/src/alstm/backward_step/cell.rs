@@ -4,7 +4,7 @@ use super::Step;
 use crate::alstm::pointwise::InputGradient;
 use crate::alstm::shape::Part;
 use crate::cell::{AdaptiveCellGradient, Block, GatePolicy, Gradients};
-use crate::gemm::{GROUP, tile};
+use crate::gemm::{GROUP, Panels, tile};
 use crate::grid::{Reads, Writes};
 
 impl Step<'_> {
@@ -89,25 +89,27 @@ impl Step<'_> {
                 s.policy.hidden,
             ),
         ];
-        let input_panels = self.panels.input.count();
+        let tasks = |panels: &Panels| panels.count().div_ceil(panels.worth_a_task());
+        let input_tasks = tasks(&self.panels.input);
         self.team
-            .run(input_panels + self.panels.hidden.count(), |task, thread| {
-                let (side, panel) = if task < input_panels {
+            .run(input_tasks + tasks(&self.panels.hidden), |task, thread| {
+                let (side, block) = if task < input_tasks {
                     (0, task)
                 } else {
-                    (1, task - input_panels)
+                    (1, task - input_tasks)
                 };
                 let (panels, a, width, part) = sides[side];
-                let first = panel * panels.width();
-                let columns = panels.width().min(width - first);
-                let scratch = self.scratch(thread, panels.width());
+                let block_width = panels.worth_a_task() * panels.width();
+                let first = block * block_width;
+                let columns = block_width.min(width - first);
+                let scratch = self.scratch(thread, block_width);
                 // SAFETY: the gradients of the products have rows of all gates, and the tile belongs to this thread.
                 unsafe {
                     tile(
                         instructions,
                         rows,
                         a,
-                        panels.one(panel),
+                        panels.block(block, panels.worth_a_task()),
                         scratch,
                         columns,
                         false,

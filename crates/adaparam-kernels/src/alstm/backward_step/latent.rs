@@ -115,7 +115,9 @@ impl Step<'_> {
         let (latent, gates) = (s.latent, s.latent_gates);
         let d_u = self.at(&kept.latent_gates, gates, 0, gates).reads();
         let panels = &self.panels.latent_input;
-        let per_panel = panels.width() / GROUP;
+        let at_once = panels.worth_a_task();
+        let width = at_once * panels.width();
+        let per_task = width / GROUP;
         // The lowest layer saw the highest one's latent variable of the step before.
         let other = if self.layer.index == 0 {
             self.layers.len() - 1
@@ -157,27 +159,21 @@ impl Step<'_> {
             });
         });
         self.team.run(
-            self.layer.summary.len().div_ceil(per_panel),
-            |panel, thread| {
-                let scratch = self.scratch(thread, panels.width());
+            self.layer.summary.len().div_ceil(per_task),
+            |task, thread| {
+                let scratch = self.scratch(thread, width);
+                let block = panels.block(task, at_once);
+                let columns = width.min((panels.count() - task * at_once) * panels.width());
                 // SAFETY: as above.
                 unsafe {
-                    tile(
-                        instructions,
-                        rows,
-                        d_u,
-                        panels.one(panel),
-                        scratch,
-                        panels.width(),
-                        false,
-                    );
+                    tile(instructions, rows, d_u, block, scratch, columns, false);
                 };
                 for (lane, segment) in self
                     .layer
                     .summary
                     .iter()
-                    .skip(panel * per_panel)
-                    .take(per_panel)
+                    .skip(task * per_task)
+                    .take(per_task)
                     .enumerate()
                 {
                     let Segment {
@@ -193,7 +189,7 @@ impl Step<'_> {
                     let tile = Writes::new(
                         self.tiles,
                         thread * tile_len(self.pass.batch()) + lane * GROUP,
-                        panels.width(),
+                        width,
                         rows,
                         GROUP,
                     )

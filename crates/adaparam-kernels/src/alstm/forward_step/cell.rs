@@ -19,11 +19,14 @@ impl Step<'_> {
         let (own, instructions, slot) = (self.own(), self.instructions, self.slots.step);
         let rows = self.rows.count;
         let panels = &self.panels.input_policy;
-        let width = panels.width();
+        let at_once = panels.worth_a_task();
+        let width = at_once * panels.width();
         let z = self.slot(&own.z, self.slots.after, s.latent).reads();
         let sources = [self.input(), self.hidden_before()];
         let targets = [(input, s.input), (hidden, s.hidden)];
-        self.team.run(panels.count(), |panel, thread| {
+        let tasks = panels.count().div_ceil(at_once);
+        self.team.run(tasks, |task, thread| {
+            let block_width = width.min((panels.count() - task * at_once) * panels.width());
             let scratch = self.scratch(thread, 0, width);
             // SAFETY: the latent variable has rows of its size, and the tile belongs to this thread.
             unsafe {
@@ -31,13 +34,13 @@ impl Step<'_> {
                     instructions,
                     rows,
                     z,
-                    panels.one(panel),
+                    panels.block(task, at_once),
                     scratch,
-                    width,
+                    block_width,
                     false,
                 );
             };
-            let segments = self.layer.input_policy.chunks(width / GROUP).nth(panel);
+            let segments = self.layer.input_policy.chunks(width / GROUP).nth(task);
             for (lane, segment) in segments.into_iter().flatten().enumerate() {
                 let Segment {
                     column,

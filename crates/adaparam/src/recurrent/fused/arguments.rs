@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use adaparam_kernels::Precision;
 use adaparam_kernels::stack::{Slot as KernelSlot, Stack};
 use burn::backend::autodiff::checkpoint::strategy::{BalancedCheckpointing, NoCheckpointing};
 use burn::backend::autodiff::ops::NodeGuard;
@@ -61,6 +62,8 @@ pub(super) enum Context {
 /// A window that can be computed by kernels.
 pub(crate) struct Call {
     pub(super) arguments: Arguments,
+    /// Of products.
+    pub(super) precision: Precision,
     pub(super) context: Context,
     /// The places in the graph of input, parameters and state, in this order; none for a tensor without autodiff.
     pub(super) parents: Vec<Option<NodeGuard>>,
@@ -72,6 +75,7 @@ impl Call {
     /// Starts with the input; none if kernels cannot compute it.
     pub(super) fn new(
         stack: Box<dyn Stack>,
+        precision: Precision,
         input: &Tensor<3>,
         lengths: Option<&[usize]>,
     ) -> Option<Self> {
@@ -82,6 +86,7 @@ impl Call {
         let located = Located::of(input.clone())?;
         Some(Self {
             context: located.context,
+            precision,
             arguments: Arguments {
                 stack,
                 steps,

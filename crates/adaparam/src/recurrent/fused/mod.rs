@@ -12,6 +12,7 @@ mod operation;
 mod packing;
 mod workspace;
 
+use adaparam_kernels::Precision;
 use burn::tensor::Tensor;
 
 use super::contract::Recurrent;
@@ -32,11 +33,13 @@ pub(crate) fn call<'a, R: Recurrent + ?Sized>(
     state: Option<&State>,
     masks: Option<&Masks>,
 ) -> Option<(Call, &'a Workspace)> {
-    if layers.execution() != Execution::Fused {
-        return None;
-    }
+    let precision = match layers.execution() {
+        Execution::Fused => Precision::F32,
+        Execution::FusedBf16 => Precision::Bf16,
+        Execution::Readable => return None,
+    };
     let workspace = layers.workspace()?;
-    let mut call = Call::new(layers.fused()?, input, lengths)?;
+    let mut call = Call::new(layers.fused()?, precision, input, lengths)?;
     let [_, batch_size, _] = input.dims();
     let zeros = || layers.zero_state(batch_size, &input.device());
     let state = state.cloned().unwrap_or_else(zeros);

@@ -26,6 +26,7 @@ impl Call {
     pub(crate) fn run(self, workspace: &Workspace) -> (Tensor<3>, State) {
         let Self {
             arguments,
+            precision,
             context,
             parents,
             slots,
@@ -34,7 +35,7 @@ impl Call {
         let run = Run {
             buffers: workspace.borrow(&*arguments.stack),
             arguments,
-            engine: engine(),
+            engine: Arc::new(engine().in_precision(precision)),
         };
         let packed =
             match context {
@@ -177,9 +178,11 @@ impl Run {
         };
         let buffers = &mut **buffers;
         with_window(arguments, |window| {
-            buffers.packed.renew(&arguments.parameters, || {
-                buffers.runner.pack(engine, window.weights).expect(FITS);
-            });
+            buffers
+                .packed
+                .renew(engine.path(), &arguments.parameters, || {
+                    buffers.runner.pack(engine, window.weights).expect(FITS);
+                });
             let run = &mut buffers.runner;
             run.forward(engine, window, keep, &mut state, output)
                 .expect(FITS);

@@ -1,5 +1,6 @@
 use std::sync::{Arc, Weak};
 
+use adaparam_kernels::Path;
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Bytes;
 
@@ -8,17 +9,23 @@ use super::arguments::slice;
 /// The weights that a runner has packed. They are packed anew only if they have changed: where one word follows the other,
 /// packing would take longer than all the rest.
 #[derive(Default)]
-pub(crate) struct PackedWeights(Vec<Numbers>);
+pub(crate) struct PackedWeights {
+    path: Option<Path>,
+    numbers: Vec<Numbers>,
+}
 
 impl PackedWeights {
-    /// Calls `pack` unless `weights` are those of the last call.
-    pub(super) fn renew(&mut self, weights: &[FlexTensor], pack: impl FnOnce()) {
+    /// Calls `pack` unless `weights` are those of the last call, and packed for the same path.
+    pub(super) fn renew(&mut self, path: Path, weights: &[FlexTensor], pack: impl FnOnce()) {
         let numbers: Vec<Numbers> = weights.iter().map(Numbers::of).collect();
-        if self.0 != numbers {
+        if self.path != Some(path) || self.numbers != numbers {
             // Should packing panic, what it leaves behind is nobody's.
-            self.0.clear();
+            self.path = None;
             pack();
-            self.0 = numbers;
+            *self = Self {
+                path: Some(path),
+                numbers,
+            };
         }
     }
 }
@@ -55,6 +62,7 @@ impl PartialEq for Numbers {
 
 #[cfg(test)]
 mod tests {
+    use adaparam_kernels::{Engine, Precision};
     use burn::tensor::TensorData;
 
     use super::*;
@@ -67,7 +75,8 @@ mod tests {
     }
 
     fn count(packing: &mut Packing, weights: &[FlexTensor]) -> usize {
-        packing.packed.renew(weights, || packing.times += 1);
+        let path = Engine::new(1).path();
+        packing.packed.renew(path, weights, || packing.times += 1);
         packing.times
     }
 
@@ -82,6 +91,15 @@ mod tests {
         let weights = weights();
         assert_eq!(count(&mut packing, &weights), 1);
         assert_eq!(count(&mut packing, &weights.clone()), 1);
+    }
+
+    #[test]
+    fn weights_are_packed_again_for_another_precision() {
+        let (mut packing, weights) = (Packing::default(), weights());
+        assert_eq!(count(&mut packing, &weights), 1);
+        let half = Engine::new(1).in_precision(Precision::Bf16).path();
+        packing.packed.renew(half, &weights, || packing.times += 1);
+        assert_eq!(packing.times, 2);
     }
 
     #[test]
