@@ -188,7 +188,7 @@ impl NarrowKernel for Product<'_> {
                             let span = ROUND * S::PANEL / 2 / blocks;
                             let line = AHEAD * S::PANEL / 2 + block * len.div_ceil(ROUND) * span;
                             let ahead = Stream {
-                                next: operands.right.cast::<f32>().wrapping_add(line),
+                                next: operands.right.wrapping_add(4 * line).cast(),
                                 span,
                             };
                             one_panel(simd, count, operands, ahead, target);

@@ -194,7 +194,7 @@ impl NarrowKernel for Product<'_> {
                             let span = ROUND * S::PANEL / blocks;
                             let line = AHEAD * S::PANEL + block * len.div_ceil(ROUND) * span;
                             let ahead = Stream {
-                                next: right.cast::<f32>().wrapping_add(line),
+                                next: right.wrapping_add(2 * line).cast(),
                                 span,
                             };
                             one_panel(simd, count, left, self.stride, right, len, ahead, target);

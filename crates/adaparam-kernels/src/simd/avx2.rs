@@ -199,7 +199,7 @@ impl Narrow for Avx2 {
     unsafe fn load_seconds(self, from: *const Bf16) -> __m256 {
         // SAFETY: the caller vouches for the pointer, `self` for the instruction.
         unsafe {
-            let upper = _mm256_set1_epi32(0xffff_0000_u32 as i32);
+            let upper = _mm256_set1_epi32(0xffff_0000_u32.cast_signed());
             _mm256_castsi256_ps(_mm256_and_si256(_mm256_loadu_si256(from.cast()), upper))
         }
     }
@@ -219,7 +219,7 @@ impl Narrow for Avx2 {
                 _mm256_castsi256_ps(nan),
                 is_nan,
             );
-            let upper = _mm256_set1_epi32(0xffff_0000_u32 as i32);
+            let upper = _mm256_set1_epi32(0xffff_0000_u32.cast_signed());
             _mm256_and_ps(chosen, _mm256_castsi256_ps(upper))
         }
     }
