@@ -335,13 +335,17 @@ impl Display {
                 epoch,
                 loss,
                 perplexity,
+                raw_perplexity,
                 best,
             } => {
                 self.last_step = Instant::now();
                 (self.words, self.total_loss, self.training_time) = (0, 0.0, Duration::ZERO);
+                let raw = raw_perplexity.map_or_else(String::new, |raw| {
+                    format!(" ({raw:.2} without the average)")
+                });
                 let mark = if *best { "  best" } else { "" };
                 self.line(&format!(
-                    "epoch {epoch}/{}: validation loss {loss:.4}, perplexity {perplexity:.2}{}{mark}",
+                    "epoch {epoch}/{}: validation loss {loss:.4}, perplexity {perplexity:.2}{raw}{}{mark}",
                     self.epochs,
                     in_bits(self.tokens, *loss)
                 ));

@@ -30,7 +30,7 @@ const WITH_ITS_WEIGHTS: &str =
 const ANEW: &str = "for another text or model begin a new run with `adaparam train`";
 
 /// Keys that must stay, by how they begin, with the reason and what to do instead.
-const FIXED: [(&str, &str, &str); 7] = [
+const FIXED: [(&str, &str, &str); 8] = [
     (
         "data.",
         "words and their order are those of the text that the run was trained on",
@@ -63,6 +63,11 @@ const FIXED: [(&str, &str, &str); 7] = [
     ),
     (
         "train.optimiser.kind",
+        "another kind cannot go on from what this one has kept",
+        WITH_ITS_WEIGHTS,
+    ),
+    (
+        "train.average.kind",
         "another kind cannot go on from what this one has kept",
         WITH_ITS_WEIGHTS,
     ),
@@ -132,10 +137,10 @@ impl Snapshot {
             let rule = format!("must be at least {begun}: so many epochs are done or begun");
             return Err(RunError::value("train.epochs", config.train.epochs, rule).into());
         }
-        let settings = config.train.optimiser.settings();
-        let mut optimiser = settings.init(config.train.common(), &self.weights);
-        let kept = (self.optimiser.slots().to_vec(), self.optimiser.scalars());
-        optimiser.restore(kept.0, kept.1).map_err(|problem| {
+        let mut optimiser = config.train.new_optimiser(&self.weights);
+        let kept = self.optimiser.slots().into_iter().cloned().collect();
+        let restored = optimiser.restore(kept, self.optimiser.scalars());
+        restored.map_err(|problem| {
             let rule = format!("{problem}: {WITH_ITS_WEIGHTS}");
             let value = toml::Value::try_from(&config.train.optimiser);
             let value = value.map_or_else(|_| String::new(), |value| value.to_string());

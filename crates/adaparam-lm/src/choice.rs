@@ -145,6 +145,11 @@ impl<F: Family> Choice<F> {
             .flatten()
     }
 
+    /// Whether this is what is meant where nothing is given.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// The settings.
     pub fn settings(&self) -> &F::Settings {
         &self.0

@@ -43,6 +43,9 @@ pub enum TrainEvent {
         loss: f64,
         /// Perplexity.
         perplexity: f64,
+        /// The perplexity of the weights that are trained, where an average of them was evaluated.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        raw_perplexity: Option<f64>,
         /// Whether this is the best epoch so far.
         best: bool,
     },

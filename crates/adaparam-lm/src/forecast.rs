@@ -51,7 +51,8 @@ impl MemoryForecast {
     /// where tensors compute, from the widths of what the layers carry.
     pub fn of(config: &LanguageModelConfig, vocabulary: usize) -> Self {
         let (model, train) = (&config.model, &config.train);
-        let kept = train.optimiser.settings().numbers_per_weight();
+        let kept = train.optimiser.settings().numbers_per_weight()
+            + train.average.settings().numbers_per_weight();
         let undrawn = LanguageModel::new(model, vocabulary, &Device::flex());
         let words = train.batch.saturating_mul(train.window);
         let of_kernels = || {

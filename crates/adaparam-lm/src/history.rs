@@ -194,7 +194,7 @@ fn epochs(folder: &Path, config: &LanguageModelConfig) -> Vec<EpochHistory> {
         {
             sums.rows += window as u64;
             sums.loss += loss * window as f64;
-            sums.learning_rate = rate / config.train.windows().learning_rate_scale(window);
+            sums.learning_rate = rate / config.train.rate_scale_of(window);
         }
         sums.valid_loss = line.valid_loss.or(sums.valid_loss);
     }

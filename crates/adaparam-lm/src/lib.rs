@@ -25,6 +25,7 @@ mod masks;
 mod model;
 mod optimiser;
 mod preset;
+mod schedule;
 mod scorer;
 mod snapshot;
 mod speed;
@@ -41,8 +42,8 @@ pub use change::{KeyChange, change_run, key_changes};
 pub use choice::{AnySettings, Choice, Family, Registered};
 pub use compute::{Carried, Learner, Machine, Means, PHASES, Phase, Phases, Place, Reader};
 pub use config::{
-    DataSpec, DropoutSpec, KeyDoc, LanguageModelConfig, ModelSpec, TextSource, TrainPrecision,
-    TrainSpec,
+    DataSpec, DropoutSpec, KeyDoc, LanguageModelConfig, ModelSpec, RateScale, TextSource,
+    TrainPrecision, TrainSpec,
 };
 pub use error::LmError;
 pub use evaluate::{Evaluation, bits, evaluate};
@@ -56,9 +57,12 @@ pub use initial::draw_alone;
 pub use masks::{Droppable, MaskPlace, WindowMasks};
 pub use model::LanguageModel;
 pub use optimiser::{
-    AdamSettings, Common, Optimiser, OptimiserChoice, OptimiserKind, Optimisers, Slot,
+    AdamSettings, AsgdSettings, AverageChoice, AverageSettings, Averages, Common,
+    ExponentialAverage, MeanAverage, NoAverage, NtAsgdSettings, Optimiser, OptimiserChoice,
+    OptimiserKind, Optimisers, SgdSettings, Slot,
 };
 pub use preset::{DEFAULT_PRESET, Preset, baseline, preset, presets};
+pub use schedule::{Cuts, Decay, Plateau, ScheduleChoice, ScheduleSettings, Schedules};
 pub use scorer::{PlainReading, Scorer};
 pub use snapshot::{Best, Counters, Snapshot, weights_sum};
 pub use speed::{Activity, PhaseSpeed, Speed, measure};

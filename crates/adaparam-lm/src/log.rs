@@ -111,10 +111,17 @@ impl Observer for Log {
                 epoch,
                 loss,
                 perplexity,
+                raw_perplexity,
                 best,
-            } => self.write(&self.with_bits("valid", loss, json!({
-                "epoch": epoch, "valid_loss": rounded(loss), "valid_perplexity": rounded(perplexity), "best": best,
-            }))),
+            } => {
+                let mut line = self.with_bits("valid", loss, json!({
+                    "epoch": epoch, "valid_loss": rounded(loss), "valid_perplexity": rounded(perplexity), "best": best,
+                }));
+                if let Some(raw) = raw_perplexity {
+                    line["raw_valid_perplexity"] = json!(rounded(raw));
+                }
+                self.write(&line)
+            }
             TrainEvent::Tested { loss, perplexity } => self.write(&self.with_bits("test", loss, json!({
                 "test_loss": rounded(loss), "test_perplexity": rounded(perplexity),
             }))),

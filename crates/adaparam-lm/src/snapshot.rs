@@ -53,6 +53,9 @@ pub struct Counters {
     pub log_bytes: u64,
     /// The best epoch so far.
     pub best: Option<Best>,
+    /// The validation loss of each finished epoch, the newest last: what optimisers and schedules decide by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub valid_losses: Vec<f64>,
 }
 
 /// An epoch whose validation loss is the lowest so far.
@@ -92,9 +95,8 @@ impl Snapshot {
         corpus: String,
         weights: Weights,
     ) -> Self {
-        let optimiser = config.train.optimiser.settings();
         Self {
-            optimiser: optimiser.init(config.train.common(), &weights),
+            optimiser: config.train.new_optimiser(&weights),
             weights,
             config,
             vocabulary,
@@ -107,12 +109,9 @@ impl Snapshot {
 
     /// The weights to evaluate and export with: those that are trained, unless the optimiser keeps others for that.
     pub fn evaluation_weights(&self) -> Cow<'_, Weights> {
-        match self.optimiser.evaluation_slot() {
+        match self.optimiser.evaluation_values() {
             None => Cow::Borrowed(&self.weights),
-            Some(slot) => {
-                let values = &self.optimiser.slots()[slot].values;
-                Cow::Owned(self.weights.with_values(values))
-            }
+            Some(values) => Cow::Owned(self.weights.with_values(values)),
         }
     }
 
@@ -146,7 +145,7 @@ impl Snapshot {
             for (weight, own) in self.weights.iter().zip(&slot.values) {
                 let shape = weight.without_values();
                 let name = format!("{}.{}", slot.name, weight.name);
-                values.push(if own.is_empty() {
+                values.push(if own.is_empty() && !file.tensors.contains_key(&name) {
                     Vec::new()
                 } else {
                     shape.from_stored(take(path, &mut file, &name, &shape.stored_shape())?)

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::LmError;
 use crate::checkpoint;
 use crate::compute::Machine;
-use crate::config::TrainSpec;
+use crate::config::{LanguageModelConfig, RateScale, TrainSpec};
 use crate::evaluate::{Evaluation, bits, evaluate, sum};
 use crate::event::{Observer, Observers, TrainEvent};
 use crate::log::{Log, rounded};
@@ -21,6 +21,7 @@ use crate::masks::{Droppable, MaskPlace, WindowMasks};
 use crate::model::LanguageModel;
 use crate::scorer::PlainReading;
 use crate::snapshot::{Best, Snapshot};
+use crate::weights::Weights;
 
 /// How training ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,7 +129,9 @@ pub fn train(
     let mut learner = machine.learner(&model, vocabulary);
     snapshot.computed_with = Some(machine.computes_with(&model).to_owned());
 
-    while snapshot.counters.epoch < spec.epochs {
+    while snapshot.counters.epoch < spec.epochs
+        && !spec.stops_after(&snapshot.counters.valid_losses)
+    {
         let epoch = snapshot.counters.epoch;
         let plan = spec.windows().plan(draws, epoch, columns.steps());
         for (step, span) in (0..).zip(&plan).skip(snapshot.counters.step as usize) {
@@ -155,7 +158,12 @@ pub fn train(
             if !loss.is_finite() {
                 return Err(not_finite("loss"));
             }
-            let learning_rate = spec.learning_rate_at(epoch, span.length)
+            let length = match spec.rate_scale {
+                RateScale::Drawn => spec.windows().draw(draws, epoch, step),
+                RateScale::Read | RateScale::Nothing => span.length,
+            };
+            let losses = &snapshot.counters.valid_losses;
+            let learning_rate = spec.learning_rate_at(epoch, losses, length)
                 * spec.warmth_after(snapshot.counters.updates);
             let gradients = learner.gradients();
             let (optimiser, weights) = (&mut snapshot.optimiser, &mut snapshot.weights);
@@ -196,7 +204,7 @@ pub fn train(
         }
 
         observers.tell(&TrainEvent::Validating)?;
-        let evaluation = match read(machine, snapshot, &valid_columns, stop) {
+        let (evaluation, raw) = match validate(machine, snapshot, &valid_columns, stop) {
             Err(LmError::Run(RunError::Stopped)) => {
                 return Ok(Outcome::Stopped(save(run, snapshot, &log, observers)?));
             }
@@ -224,10 +232,14 @@ pub fn train(
                 loss,
             });
         }
+        snapshot.counters.valid_losses.push(loss);
+        let losses = &snapshot.counters.valid_losses;
+        snapshot.optimiser.validated(losses);
         let event = TrainEvent::Validated {
             epoch: epoch + 1,
             loss,
             perplexity: evaluation.perplexity(),
+            raw_perplexity: raw.map(|raw| raw.perplexity()),
             best: is_best,
         };
         tell(&event, snapshot, &mut log, observers)?;
@@ -239,7 +251,8 @@ pub fn train(
 
     observers.tell(&TrainEvent::Testing)?;
     let best = checkpoint::best(run)?.snapshot;
-    let test = match read(machine, &best, &test_columns, stop) {
+    let weights = best.evaluation_weights();
+    let test = match read(machine, &best.config, &weights, &test_columns, stop) {
         Err(LmError::Run(RunError::Stopped)) => return Ok(Outcome::Stopped(last_good)),
         other => other?,
     };
@@ -264,7 +277,7 @@ pub fn train(
         .expect("an epoch is finished");
     Ok(Outcome::Finished(Finished {
         parameters: snapshot.weights.numbers(),
-        epochs: spec.epochs,
+        epochs: snapshot.counters.epoch,
         best_epoch: best.epoch,
         checkpoint: best.checkpoint.clone(),
         valid_perplexity: rounded(best.loss.exp()),
@@ -279,15 +292,30 @@ pub fn train(
     }))
 }
 
-/// Reads a text with the weights that a run is evaluated with.
-fn read(
+/// Reads the validation text with the weights that a run is evaluated with, and with those that are trained if they are
+/// others.
+fn validate(
     machine: &Machine,
     snapshot: &Snapshot,
     columns: &Columns,
     stop: &AtomicBool,
+) -> Result<(Evaluation, Option<Evaluation>), LmError> {
+    let read = |weights: &Weights| read(machine, &snapshot.config, weights, columns, stop);
+    let evaluation = read(&snapshot.evaluation_weights())?;
+    let averages = snapshot.optimiser.evaluation_values().is_some();
+    let raw = averages.then(|| read(&snapshot.weights)).transpose()?;
+    Ok((evaluation, raw))
+}
+
+/// Reads a text with these weights.
+fn read(
+    machine: &Machine,
+    config: &LanguageModelConfig,
+    weights: &Weights,
+    columns: &Columns,
+    stop: &AtomicBool,
 ) -> Result<Evaluation, LmError> {
-    let (config, weights) = (&snapshot.config, snapshot.evaluation_weights());
-    let mut reading = PlainReading::new(machine, &config.model, &weights, columns.batch());
+    let mut reading = PlainReading::new(machine, &config.model, weights, columns.batch());
     evaluate(&mut reading, columns, config.train.window, stop, |_, _| ())
 }
 

@@ -134,7 +134,8 @@ fn three_steps(golden: &Golden, spec: &ModelSpec, means: Means) {
             adam.restore(slots, scalars).unwrap();
         }
         let norm = adam.update(engine, &mut weights, &theirs, train.learning_rate);
-        kept = Some((adam.slots().to_vec(), adam.scalars()));
+        let slots = adam.slots().into_iter().cloned().collect();
+        kept = Some((slots, adam.scalars()));
         golden.agree(&at("grad_norm"), &[norm as f32]);
         for (shape, weight) in shapes.iter().zip(&weights) {
             let name = at(&format!("param_after.{}", shape.name));

@@ -86,9 +86,7 @@ fn keys() -> anyhow::Result<Verdict> {
         let default = steps.try_fold(&defaults, |value, step| value.get(step));
         let default = match default {
             Some(value) => value.to_string(),
-            // Written only where it is another.
-            None if key.path == "data.tokens" => format!("\"{}\"", config.data.tokens.name()),
-            None => "none".to_owned(),
+            None => key.unwritten().unwrap_or("none").to_owned(),
         };
         print_key(key, &format!("default: {default}"));
     }

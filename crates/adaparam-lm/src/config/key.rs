@@ -4,7 +4,8 @@ use super::{DataSpec, DropoutSpec, LanguageModelConfig, ModelSpec, TrainSpec};
 use crate::cells::Cells;
 use crate::choice::{AnySettings, Choice, Family};
 use crate::head::Heads;
-use crate::optimiser::Optimisers;
+use crate::optimiser::{Averages, Optimisers};
+use crate::schedule::Schedules;
 
 /// A key of a configuration, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,12 +21,30 @@ pub struct KeyDoc {
 const CELL: &str = "model.cell";
 const HEAD: &str = "model.head";
 const OPTIMISER: &str = "train.optimiser";
+const SCHEDULE: &str = "train.schedule";
+const AVERAGE: &str = "train.average";
 const DROPOUT: &str = "train.dropout";
+/// Keys that are written only where they have another value, with the usual one.
+const UNWRITTEN: [(&str, &str); 6] = [
+    ("data.tokens", "\"words\""),
+    ("train.rate_scale", "\"read\""),
+    ("train.l2_in_loss", "false"),
+    ("train.stop_interval", "0"),
+    ("train.schedule.kind", "\"cuts\""),
+    ("train.average.kind", "\"none\""),
+];
 /// Keys that are tables of keys.
-const NESTED: [&str; 4] = ["cell", "head", "optimiser", "dropout"];
+const NESTED: [&str; 6] = [
+    "cell",
+    "head",
+    "optimiser",
+    "schedule",
+    "average",
+    "dropout",
+];
 
 impl KeyDoc {
-    /// The keys of a configuration, those of its cell, head and optimiser among them.
+    /// The keys of a configuration, those of its choices among them.
     pub(super) fn of(config: &LanguageModelConfig) -> Vec<Self> {
         let (model, train) = (&config.model, &config.train);
         let mut all = section("data", DataSpec::KEYS);
@@ -34,6 +53,8 @@ impl KeyDoc {
         all.extend(choice(HEAD, &model.head));
         all.extend(section("train", TrainSpec::KEYS));
         all.extend(choice(OPTIMISER, &train.optimiser));
+        all.extend(choice(SCHEDULE, &train.schedule));
+        all.extend(choice(AVERAGE, &train.average));
         all.extend(section(DROPOUT, DropoutSpec::KEYS));
         all.extend(model.site_kinds().into_iter().map(|kind| Self {
             about: format!("drop probability at the cell's site `{kind}`"),
@@ -43,11 +64,19 @@ impl KeyDoc {
         all
     }
 
-    /// The keys that only some kind of cell, head or optimiser has.
+    /// The usual value, as TOML, if it is never written.
+    pub fn unwritten(&self) -> Option<&'static str> {
+        let found = UNWRITTEN.iter().find(|(path, _)| *path == self.path);
+        found.map(|(_, value)| *value)
+    }
+
+    /// The keys that only some kind of a choice has.
     pub fn of_every_kind() -> Vec<Self> {
         let mut all = of_kinds::<Cells>(CELL);
         all.extend(of_kinds::<Heads>(HEAD));
         all.extend(of_kinds::<Optimisers>(OPTIMISER));
+        all.extend(of_kinds::<Schedules>(SCHEDULE));
+        all.extend(of_kinds::<Averages>(AVERAGE));
         all
     }
 }

@@ -14,7 +14,7 @@ pub use data::{DataSpec, TextSource};
 pub use key::KeyDoc;
 pub use model::ModelSpec;
 pub use precision::TrainPrecision;
-pub use train::{DropoutSpec, TrainSpec};
+pub use train::{DropoutSpec, RateScale, TrainSpec};
 pub(crate) use version_1::Config as Version1;
 
 use std::path::Path;
@@ -58,8 +58,9 @@ impl LanguageModelConfig {
                 .get("train")
                 .is_some_and(|train| train.get(key).is_some())
         };
-        if is_given("cut_at") && !is_given("cut_after") {
-            // Shares that are given stand in place of the epochs that are usual.
+        let has_schedule = !config.train.schedule.is_default();
+        if (is_given("cut_at") || has_schedule) && !is_given("cut_after") {
+            // What is given stands in place of the epochs that are usual.
             config.train.cut_after.clear();
         }
         Ok(config.settled())
@@ -76,8 +77,8 @@ impl LanguageModelConfig {
     }
 
     /// The same configuration with one key changed; `key` is its path, such as `train.epochs`, and `value` is TOML,
-    /// where a string may lack its quotes. A changed `kind` has the defaults of all its keys, and of `train.cut_after` and
-    /// `train.cut_at` the one that is set takes the place of the other.
+    /// where a string may lack its quotes. A changed `kind` has the defaults of all its keys, and of `train.cut_after`,
+    /// `train.cut_at` and another schedule the one that is set takes the place of the others.
     ///
     /// # Errors
     ///
@@ -102,6 +103,10 @@ impl LanguageModelConfig {
                 changed.train.cut_at.clear();
             }
             "train.cut_at" if !changed.train.cut_at.is_empty() => changed.train.cut_after.clear(),
+            "train.schedule.kind" if !changed.train.schedule.is_default() => {
+                changed.train.cut_at.clear();
+                changed.train.cut_after.clear();
+            }
             _ => {}
         }
         if path == "model.cell.kind" {

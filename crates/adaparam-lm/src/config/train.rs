@@ -12,7 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::model::in_section;
 use super::precision::TrainPrecision;
 use crate::LmError;
-use crate::optimiser::{Common, OptimiserChoice};
+use crate::optimiser::{AverageChoice, Common, Optimiser, OptimiserChoice, is_non_monotone};
+use crate::schedule::ScheduleChoice;
+use crate::weights::Weights;
 
 adaparam::settings! {
     /// How the network is trained.
@@ -40,8 +42,14 @@ adaparam::settings! {
         pub cut_at: Vec<f64> = Vec::new(), shares();
         /// divisor of a cut
         pub cut_factor: f64 = 10.0, positive();
+        /// what the learning rate of a window scales with: its length as read, as drawn before the end of the text cut it, or nothing
+        #[serde(skip_serializing_if = "RateScale::is_default")]
+        pub rate_scale: RateScale = RateScale::Read;
         /// L2 penalty, added to the gradient
         pub l2: f64 = 1e-6, not_negative();
+        /// whether the L2 penalty is part of the loss, and is clipped with the rest
+        #[serde(skip_serializing_if = "is_false")]
+        pub l2_in_loss: bool = false;
         /// largest norm of all gradients together; 0 for no limit
         pub clip: f64 = 0.0, not_negative();
         /// columns of a validation batch
@@ -55,11 +63,49 @@ adaparam::settings! {
         /// what products are computed in: f32, or bf16 with sums, weights and states in f32
         #[serde(skip_serializing_if = "TrainPrecision::is_usual")]
         pub precision: TrainPrecision = TrainPrecision::F32;
+        /// training ends once a validation loss exceeds the lowest of all epochs but so many before it; 0 for never
+        #[serde(skip_serializing_if = "is_zero")]
+        pub stop_interval: usize = 0, within(0..=1_000_000);
         /// what turns gradients into updates
         pub optimiser: OptimiserChoice = OptimiserChoice::default();
+        /// how the learning rate goes from epoch to epoch
+        #[serde(skip_serializing_if = "ScheduleChoice::is_default")]
+        pub schedule: ScheduleChoice = ScheduleChoice::default();
+        /// an average of the weights to evaluate with
+        #[serde(skip_serializing_if = "AverageChoice::is_default")]
+        pub average: AverageChoice = AverageChoice::default();
         /// drop probabilities
         pub dropout: DropoutSpec = DropoutSpec::default();
     }
+}
+
+/// What the learning rate of a window scales with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateScale {
+    /// The rows of the window.
+    Read,
+    /// The length that was drawn for it, even if fewer rows were left of the text.
+    Drawn,
+    /// Nothing: every window has the same rate.
+    Nothing,
+}
+
+impl RateScale {
+    // Keys that came later are not written where they are usual: sums of older configurations stay what they are.
+    fn is_default(&self) -> bool {
+        *self == Self::Read
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(value: &usize) -> bool {
+    *value == 0
 }
 
 /// Shares that grow.
@@ -83,6 +129,17 @@ impl TrainSpec {
         }
         let optimiser = self.optimiser.settings().check();
         optimiser.map_err(in_section("train.optimiser"))?;
+        self.check_schedule()?;
+        let average = self.average.settings().check();
+        average.map_err(in_section("train.average"))?;
+        if !self.average.is_default() && self.optimiser.settings().averages() {
+            let rule = format!(
+                "train.optimiser.kind = \"{}\" averages by itself: leave one of the two out",
+                self.optimiser.settings().kind()
+            );
+            let kind = self.average.settings().kind();
+            return Err(RunError::value("train.average.kind", kind, rule).into());
+        }
         let dropout = self.dropout.check();
         dropout.map_err(in_section("train.dropout"))?;
         for (kind, rate) in &self.dropout.sites {
@@ -108,11 +165,45 @@ impl TrainSpec {
         }
     }
 
-    /// The learning rate for a window of `length` rows in `epoch`, which counts from 0.
-    pub fn learning_rate_at(&self, epoch: u64, length: usize) -> f64 {
+    fn check_schedule(&self) -> Result<(), LmError> {
+        let schedule = self.schedule.settings();
+        schedule.check().map_err(in_section("train.schedule"))?;
+        if self.schedule.is_default() || self.cuts().is_empty() {
+            return Ok(());
+        }
+        let rule = format!(
+            "cuts are given too, after epochs {:?}: set train.cut_after = [] or leave the schedule out",
+            self.cuts()
+        );
+        Err(RunError::value("train.schedule.kind", schedule.kind(), rule).into())
+    }
+
+    /// The learning rate for a window of `length` rows in `epoch`, which counts from 0 and comes after epochs with these
+    /// validation losses.
+    pub fn learning_rate_at(&self, epoch: u64, losses: &[f64], length: usize) -> f64 {
         let cuts = self.cuts().into_iter().filter(|&cut| epoch >= cut).count();
         let cut = (0..cuts).fold(1.0, |cut, _| cut * self.cut_factor);
-        self.learning_rate / cut * self.windows().learning_rate_scale(length)
+        let divisor = self.schedule.settings().divisor(epoch, losses);
+        self.learning_rate / cut / divisor * self.rate_scale_of(length)
+    }
+
+    /// The share of the learning rate that a window of `length` rows gets.
+    pub fn rate_scale_of(&self, length: usize) -> f64 {
+        match self.rate_scale {
+            RateScale::Read | RateScale::Drawn => self.windows().learning_rate_scale(length),
+            RateScale::Nothing => 1.0,
+        }
+    }
+
+    /// Whether training is over, before its last epoch, after epochs with these validation losses.
+    pub fn stops_after(&self, losses: &[f64]) -> bool {
+        self.stop_interval > 0 && is_non_monotone(losses, self.stop_interval)
+    }
+
+    /// An optimiser that has made no update, with the average around it.
+    pub fn new_optimiser(&self, weights: &Weights) -> Box<dyn Optimiser> {
+        let optimiser = self.optimiser.settings().init(self.common(), weights);
+        self.average.settings().around(optimiser, weights)
     }
 
     /// The epochs after which the learning rate is cut, however they were given; a share is at least one epoch.
@@ -139,6 +230,7 @@ impl TrainSpec {
         Common {
             l2: self.l2,
             clip: self.clip,
+            l2_in_loss: self.l2_in_loss,
         }
     }
 }
@@ -303,7 +395,7 @@ mod tests {
             (100, 70, 0.000_3),
             (160, 70, 0.000_03),
         ] {
-            let rate = train.learning_rate_at(epoch, length);
+            let rate = train.learning_rate_at(epoch, &[], length);
             assert!((rate - expected).abs() < 1e-15, "{epoch}: {rate}");
         }
     }
@@ -319,7 +411,7 @@ mod tests {
         assert_eq!(train(190, &[0.53, 0.84]).cuts(), [101, 160]);
         assert_eq!(train(20, &[0.53, 0.84]).cuts(), [11, 17]);
         assert_eq!(train(2, &[0.1]).cuts(), [1]);
-        let rate = |epoch| train(20, &[0.5]).learning_rate_at(epoch, 70);
+        let rate = |epoch| train(20, &[0.5]).learning_rate_at(epoch, &[], 70);
         assert!((rate(9) - 0.003).abs() < 1e-15 && (rate(10) - 0.0003).abs() < 1e-15);
     }
 

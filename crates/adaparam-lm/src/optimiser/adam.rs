@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use adaparam::settings::{Kind, positive, probability};
 use adaparam_kernels::{Engine, adam};
 
+use super::penalty::Objective;
 use super::{Common, Optimiser, OptimiserKind, Slot};
 use crate::weights::Weights;
 
@@ -35,6 +36,7 @@ impl OptimiserKind for AdamSettings {
         Box::new(Adam {
             settings: self.clone(),
             common,
+            objective: Objective::default(),
             updates: 0,
             slots: slots.collect(),
         })
@@ -56,6 +58,7 @@ const UPDATES: &str = "updates";
 struct Adam {
     settings: AdamSettings,
     common: Common,
+    objective: Objective,
     updates: u64,
     /// The moments that are kept; the second one last.
     slots: Vec<Slot>,
@@ -69,6 +72,7 @@ impl Optimiser for Adam {
         gradients: &[&[f32]],
         learning_rate: f64,
     ) -> f64 {
+        let (gradients, l2) = self.objective.gradients(self.common, weights, gradients);
         let (first, second) = match self.slots.as_mut_slice() {
             [first, second] => (Some(first), second),
             [second] => (None, second),
@@ -79,7 +83,7 @@ impl Optimiser for Adam {
             .flat_map(|slot| slot.values.iter_mut().map(Vec::as_mut_slice));
         let mut parameters: Vec<adam::Parameter<'_>> = weights
             .iter_mut()
-            .zip(gradients)
+            .zip(&gradients)
             .zip(&mut second.values)
             .map(|((weight, gradient), second)| adam::Parameter {
                 value: &mut weight.values,
@@ -93,7 +97,7 @@ impl Optimiser for Adam {
             beta1: self.settings.beta_1,
             beta2: self.settings.beta_2,
             epsilon: self.settings.epsilon,
-            l2: self.common.l2,
+            l2,
             clip: (self.common.clip > 0.0).then_some(self.common.clip),
         };
         let norm = kernel.step(engine, self.updates + 1, &mut parameters);
@@ -101,8 +105,8 @@ impl Optimiser for Adam {
         norm
     }
 
-    fn slots(&self) -> &[Slot] {
-        &self.slots
+    fn slots(&self) -> Vec<&Slot> {
+        self.slots.iter().collect()
     }
 
     fn scalars(&self) -> BTreeMap<String, f64> {
@@ -166,6 +170,10 @@ mod tests {
         gradients.iter().map(Vec::as_slice).collect()
     }
 
+    fn kept(optimiser: &dyn Optimiser) -> Vec<Slot> {
+        optimiser.slots().into_iter().cloned().collect()
+    }
+
     /// The same in f64, from the formulas of Kingma and Ba with PyTorch's penalty.
     #[test]
     fn updates_follow_the_formulas() {
@@ -175,7 +183,11 @@ mod tests {
                 beta_1,
                 ..AdamSettings::default()
             };
-            let common = Common { l2: 1e-3, clip };
+            let common = Common {
+                l2: 1e-3,
+                clip,
+                l2_in_loss: false,
+            };
             let mut weights = tiny();
             let mut adam = OptimiserKind::init(&settings, common, &weights);
             let mut expected: Vec<Vec<(f64, f64, f64)>> = values(&weights)
@@ -223,7 +235,7 @@ mod tests {
     fn a_gradient_that_is_no_number_changes_nothing() {
         let mut weights = tiny();
         let before = values(&weights);
-        let common = Common { l2: 0.0, clip: 0.0 };
+        let common = Common::default();
         let mut adam = OptimiserKind::init(&AdamSettings::default(), common, &weights);
         let mut gradients = gradients(&weights, 1);
         gradients[1][0] = f32::NAN;
@@ -243,6 +255,7 @@ mod tests {
         let common = Common {
             l2: 1e-3,
             clip: 1.0,
+            l2_in_loss: false,
         };
         let mut weights = tiny();
         let mut adam = OptimiserKind::init(&settings, common, &weights);
@@ -250,17 +263,13 @@ mod tests {
         adam.update(&engine, &mut weights, &slices(&first), 0.01);
         let mut other_weights = weights.clone();
         let mut other = OptimiserKind::init(&settings, common, &weights);
-        other
-            .restore(adam.slots().to_vec(), adam.scalars())
-            .unwrap();
+        other.restore(kept(&*adam), adam.scalars()).unwrap();
         let second = gradients(&weights, 2);
         adam.update(&engine, &mut weights, &slices(&second), 0.01);
         other.update(&engine, &mut other_weights, &slices(&second), 0.01);
         assert_eq!(weights, other_weights);
         let without = OptimiserKind::init(&AdamSettings::default(), common, &weights);
-        let error = other
-            .restore(without.slots().to_vec(), adam.scalars())
-            .unwrap_err();
+        let error = other.restore(kept(&*without), adam.scalars()).unwrap_err();
         assert!(error.contains("keeps first, second"), "{error}");
     }
 }

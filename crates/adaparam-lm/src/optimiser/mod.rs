@@ -1,12 +1,25 @@
 //! Optimisers: what turns gradients into other weights.
 
 mod adam;
+mod asgd;
+mod average;
+mod nt_asgd;
+mod penalty;
+mod sgd;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 pub use adam::AdamSettings;
+pub use asgd::AsgdSettings;
+pub use average::{
+    AverageChoice, AverageSettings, Averages, ExponentialAverage, MeanAverage, NoAverage,
+};
+pub use nt_asgd::NtAsgdSettings;
+pub(crate) use nt_asgd::is_non_monotone;
+pub use sgd::SgdSettings;
+
 use adaparam::settings::Kind;
 use adaparam_kernels::Engine;
 
@@ -27,7 +40,7 @@ pub trait Optimiser: Debug + Send + Sync {
 
     /// What it keeps for each parameter, under names: everything of it that goes into a checkpoint, with
     /// [`scalars`](Self::scalars).
-    fn slots(&self) -> &[Slot];
+    fn slots(&self) -> Vec<&Slot>;
 
     /// What it keeps besides.
     fn scalars(&self) -> BTreeMap<String, f64>;
@@ -39,14 +52,20 @@ pub trait Optimiser: Debug + Send + Sync {
     /// If something is missing or too much; the sentence says what.
     fn restore(&mut self, slots: Vec<Slot>, scalars: BTreeMap<String, f64>) -> Result<(), String>;
 
-    /// The weights to evaluate and to export with, where they are others than those that are trained: one of its
-    /// [`slots`](Self::slots), by its number.
-    fn evaluation_slot(&self) -> Option<usize> {
+    /// The weights to evaluate and to export with, where they are others than those that are trained: numbers for each
+    /// parameter.
+    fn evaluation_values(&self) -> Option<&[Vec<f32>]> {
         None
+    }
+
+    /// Is told, after each epoch, the validation losses of all epochs so far, the newest last.
+    fn validated(&mut self, losses: &[f64]) {
+        let _ = losses;
     }
 }
 
-/// What an optimiser keeps for each parameter under one name.
+/// What an optimiser keeps for each parameter under one name. Values that are empty before some update need not be in
+/// files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slot {
     /// Its name.
@@ -56,12 +75,14 @@ pub struct Slot {
 }
 
 /// What every optimiser is told.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Common {
-    /// The L2 penalty, added to the clipped gradient.
+    /// The L2 penalty: this times a weight is added to its gradient.
     pub l2: f64,
     /// The largest norm of all gradients together; 0 for any.
     pub clip: f64,
+    /// Whether the penalty is part of the loss, and so of what is clipped, or is added to the clipped gradient.
+    pub l2_in_loss: bool,
 }
 
 /// The settings of a kind of optimiser.
@@ -71,6 +92,9 @@ pub trait OptimiserSettings: AnySettings {
 
     /// Numbers that it keeps for each weight.
     fn numbers_per_weight(&self) -> usize;
+
+    /// Whether it keeps an average of the weights by itself.
+    fn averages(&self) -> bool;
 }
 
 /// A kind of optimiser, made by its settings.
@@ -80,6 +104,11 @@ pub trait OptimiserKind: Kind {
 
     /// Numbers that it keeps for each weight.
     fn numbers_per_weight(&self) -> usize;
+
+    /// Whether it keeps an average of the weights by itself.
+    fn averages(&self) -> bool {
+        false
+    }
 }
 
 impl<K: OptimiserKind> OptimiserSettings for K {
@@ -89,6 +118,10 @@ impl<K: OptimiserKind> OptimiserSettings for K {
 
     fn numbers_per_weight(&self) -> usize {
         OptimiserKind::numbers_per_weight(self)
+    }
+
+    fn averages(&self) -> bool {
+        OptimiserKind::averages(self)
     }
 }
 
@@ -104,7 +137,12 @@ impl Family for Optimisers {
     const DEFAULT: &'static str = "adam";
 
     fn kinds() -> Vec<Registered<Self>> {
-        vec![registered::<AdamSettings>()]
+        vec![
+            registered::<AdamSettings>(),
+            registered::<SgdSettings>(),
+            registered::<AsgdSettings>(),
+            registered::<NtAsgdSettings>(),
+        ]
     }
 }
 
@@ -113,4 +151,28 @@ fn registered<K: OptimiserKind>() -> Registered<Optimisers> {
         let settings: Arc<dyn OptimiserSettings> = Arc::new(parse::<K>(values)?);
         Ok(settings)
     })
+}
+
+#[cfg(test)]
+mod testing {
+    use crate::weights::{Storage, Weight, Weights};
+
+    /// A single weight.
+    pub(super) fn one(value: f32) -> Weights {
+        Weights::new(vec![Weight {
+            name: "w".to_owned(),
+            shape: vec![1],
+            storage: Storage::AsIs,
+            values: vec![value],
+        }])
+    }
+
+    /// The number of a single weight.
+    pub(super) fn number(weights: &Weights) -> f32 {
+        weights.slices()[0][0]
+    }
+
+    pub(super) fn slices(gradients: &[Vec<f32>]) -> Vec<&[f32]> {
+        gradients.iter().map(Vec::as_slice).collect()
+    }
 }
