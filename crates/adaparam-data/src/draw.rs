@@ -52,6 +52,10 @@ pub enum Purpose {
     LayerDropout = 14,
     /// Entries at a site of a cell dropped, other than the hidden state and the policy's latent variable.
     SiteDropout = 15,
+    /// Entries of recurrent weights dropped.
+    WeightDropout = 16,
+    /// Columns whose carried state is forgotten.
+    StateReset = 17,
 }
 
 /// The source of every random number of a run.

@@ -17,7 +17,7 @@ pub struct Lookup<'a> {
     pub width: usize,
     /// One factor for each word of the vocabulary: dropout of whole words.
     pub word_mask: Option<&'a [f32]>,
-    /// `[batch, width]`: dropout of embeddings, the same at every step.
+    /// `[batch, width]`: dropout of embeddings, the same at every step; or `[steps, batch, width]`.
     pub mask: Option<&'a [f32]>,
 }
 
@@ -83,7 +83,8 @@ impl Lookup<'_> {
         columns: usize,
         add: bool,
     ) -> Scale {
-        let row = index % self.batch * self.width;
+        let rows = self.mask.map_or(self.batch, |mask| mask.len() / self.width);
+        let row = index % rows * self.width;
         Scale {
             columns,
             from,
@@ -119,7 +120,7 @@ impl Lookup<'_> {
         );
         assert!(
             self.mask
-                .is_none_or(|mask| mask.len() == self.batch * self.width),
+                .is_none_or(|mask| [self.batch * self.width, output].contains(&mask.len())),
             "length of the embedding mask"
         );
     }

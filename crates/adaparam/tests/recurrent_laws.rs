@@ -2,8 +2,8 @@
 
 use adaparam::recurrent::{
     AdaptiveLstm, AdaptiveLstmConfig, Execution, InputTying, Lstm, LstmAdaptation, LstmCell,
-    LstmConfig, LstmLayerState, Masks, PolicyLatent, PolicyLayout, PolicyModel, PolicyStart,
-    Recurrent, State, SubPolicies, Summary,
+    LstmConfig, LstmDropout, LstmLayerState, Masks, PolicyLatent, PolicyLayout, PolicyModel,
+    PolicyStart, Recurrent, State, SubPolicies, Summary,
 };
 use burn::module::Param;
 use burn::tensor::{Device, Distribution, Tensor};
@@ -172,6 +172,7 @@ proptest! {
             weight_hidden: cell.weight_hidden.clone(),
             bias: cell.bias.clone(),
             bias_hidden: None,
+            dropout: LstmDropout::Hidden,
         };
         let identities = SubPolicies {
             input: None,

@@ -155,7 +155,11 @@ fn a_kind_makes_the_layers_that_its_settings_describe() {
         d_output: 6,
         ..StackSizes::new(5, 7, 2)
     };
-    let lstm = LstmSettings { bias: false }.init(sizes, &Device::flex());
+    let lstm = LstmSettings {
+        bias: false,
+        ..LstmSettings::default()
+    }
+    .init(sizes, &Device::flex());
     assert_eq!((lstm.d_input(), lstm.d_output()), (5, 6));
     assert_eq!(lstm.states().len(), 4);
     assert_eq!(lstm.parameter_shapes().len(), 4);

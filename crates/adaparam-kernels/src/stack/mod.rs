@@ -37,17 +37,21 @@
 //! # }
 //! ```
 
+mod chain;
 mod inspect;
 mod mismatch;
 mod ragged;
 mod sizes;
+mod two_biases;
 
 use crate::Engine;
+pub use chain::Chain;
 pub(crate) use inspect::{Kept, show};
 pub use mismatch::Mismatch;
 pub(crate) use ragged::{Ragged, clear_behind};
 pub(crate) use sizes::Sizes;
 use std::fmt::Debug;
+pub use two_biases::TwoBiases;
 
 /// Something that a stack has under a name: a parameter, a part of the state, a place where dropout acts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -307,7 +307,11 @@ mod tests {
 
     impl RecurrentKind for OtherSettings {
         fn init(&self, sizes: StackSizes, device: &Device) -> Box<dyn Recurrent> {
-            LstmSettings { bias: self.bias }.init(sizes, device)
+            LstmSettings {
+                bias: self.bias,
+                ..LstmSettings::default()
+            }
+            .init(sizes, device)
         }
     }
 

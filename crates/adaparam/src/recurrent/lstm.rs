@@ -4,10 +4,10 @@ use burn::tensor::Device;
 use super::contract::Recurrent;
 use super::execution::Execution;
 use super::kind::RecurrentKind;
-use super::lstm_cell::{LstmBiases, LstmCell, LstmCellConfig, RecurrentInitializer};
+use super::lstm_cell::{LstmBiases, LstmCell, LstmCellConfig, LstmDropout, RecurrentInitializer};
 use super::sizes::StackSizes;
 use super::stacked::Stacked;
-use crate::settings::Kind;
+use crate::settings::{Kind, not_negative};
 
 /// Configuration of an [`Lstm`].
 #[derive(Config, Debug)]
@@ -28,7 +28,8 @@ pub struct LstmConfig {
     /// How the weights are initialised.
     #[config(default = "RecurrentInitializer::SemiOrthogonal")]
     pub initializer: RecurrentInitializer,
-    /// The probability to drop hidden states while training; see [`SiteDropout`](super::SiteDropout).
+    /// The probability to drop hidden states, or what goes between layers, while training; see
+    /// [`SiteDropout`](super::SiteDropout).
     #[config(default = 0.0)]
     pub dropout: f64,
     /// Whether sequences are `[B, T, I]`, as in Burn, or `[T, B, I]`.
@@ -37,6 +38,16 @@ pub struct LstmConfig {
     /// Whether a layer that is as wide as its input adds it to what it gives; see [`StackSizes::skip`].
     #[config(default = false)]
     pub skip: bool,
+    /// Whether dropout is on what a layer reads of the one below, and not on hidden states; see
+    /// [`LstmDropout::InterLayer`].
+    #[config(default = false)]
+    pub inter_layer: bool,
+    /// The largest weight and bias of a uniform start, if it is not `1 / sqrt(H)`.
+    #[config(default = "None")]
+    pub bound: Option<f64>,
+    /// Whether there are two biases that are added together, as in PyTorch.
+    #[config(default = false)]
+    pub second_bias: bool,
     /// How windows are computed.
     #[config(default = "Execution::Fused")]
     pub execution: Execution,
@@ -54,10 +65,10 @@ impl LstmConfig {
     ///
     /// Panics if a size or the number of layers is 0.
     pub fn init(&self, device: &Device) -> Lstm {
-        let biases = if self.bias {
-            LstmBiases::One
-        } else {
-            LstmBiases::None
+        let biases = match (self.bias, self.second_bias) {
+            (false, _) => LstmBiases::None,
+            (true, false) => LstmBiases::One,
+            (true, true) => LstmBiases::Two,
         };
         let sizes = StackSizes {
             d_input: self.d_input,
@@ -66,14 +77,29 @@ impl LstmConfig {
             n_layers: self.n_layers,
             skip: self.skip,
         };
+        let mut l = 0;
         let layer = |d_input, d_hidden| {
+            let dropout = match (self.inter_layer, l) {
+                (false, _) => LstmDropout::Hidden,
+                (true, 0) => LstmDropout::Nothing,
+                (true, _) => LstmDropout::InterLayer,
+            };
+            l += 1;
             LstmCellConfig::new(d_input, d_hidden)
                 .with_biases(biases)
                 .with_initializer(self.initializer)
+                .with_bound(self.bound)
+                .with_dropout(dropout)
                 .init(device)
         };
-        Stacked::new(sizes, layer)
-            .with_dropout(&[("hidden", self.dropout)])
+        let stack = Stacked::new(sizes, layer);
+        let site = match self.inter_layer {
+            false => Some("hidden"),
+            true => (self.n_layers > 1).then_some("inter_layer"),
+        };
+        let rates: Vec<(&str, f64)> = site.map(|site| (site, self.dropout)).into_iter().collect();
+        stack
+            .with_dropout(&rates)
             .with_batch_first(self.batch_first)
             .with_execution(self.execution)
     }
@@ -84,7 +110,35 @@ crate::settings! {
     pub struct LstmSettings {
         /// whether the layers have a bias
         pub bias: bool = true;
+        // Keys that came later are not written where they are usual: sums of older configurations stay what they are.
+        /// whether there are two biases that are added together, as in PyTorch
+        #[serde(skip_serializing_if = "is_false")]
+        pub second_bias: bool = false;
+        /// whether dropout is on what a layer reads of the one below (inter_layer), and not on hidden states (hidden)
+        #[serde(skip_serializing_if = "is_false")]
+        pub inter_layer: bool = false;
+        /// how weights begin: semi_orthogonal with a forget bias of 1, or uniform
+        #[serde(skip_serializing_if = "is_usual")]
+        pub start: RecurrentInitializer = RecurrentInitializer::SemiOrthogonal;
+        /// largest weight and bias of a uniform start, which it then is; 0 for one over the root of the layer's size
+        #[serde(skip_serializing_if = "is_zero")]
+        pub bound: f64 = 0.0, not_negative();
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_usual(value: &RecurrentInitializer) -> bool {
+    *value == RecurrentInitializer::SemiOrthogonal
 }
 
 impl Kind for LstmSettings {
@@ -98,7 +152,15 @@ impl RecurrentKind for LstmSettings {
             .with_d_output(Some(sizes.d_output))
             .with_n_layers(sizes.n_layers)
             .with_skip(sizes.skip)
-            .with_bias(self.bias);
+            .with_bias(self.bias)
+            .with_second_bias(self.second_bias)
+            .with_inter_layer(self.inter_layer)
+            .with_initializer(if self.bound > 0.0 {
+                RecurrentInitializer::Uniform
+            } else {
+                self.start
+            })
+            .with_bound((self.bound > 0.0).then_some(self.bound));
         Box::new(config.init(device))
     }
 }

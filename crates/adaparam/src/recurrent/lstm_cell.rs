@@ -6,6 +6,7 @@ use burn::tensor::{Device, Tensor, assert_shape};
 
 use super::cell::{Cell, CellStep};
 use super::gates::{GATES, LstmLayerState, forget_gate_bias, gate};
+use super::masks::dropped;
 use super::slot::Slot;
 use crate::semi_orthogonal::semi_orthogonal;
 
@@ -32,6 +33,18 @@ pub enum LstmBiases {
     Two,
 }
 
+/// What an LSTM cell drops, by variational masks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "burn::serde", rename_all = "snake_case")]
+pub enum LstmDropout {
+    /// The hidden state, both as the next step and as the layer above read it: the site `hidden`.
+    Hidden,
+    /// What it reads of the layer below, and nothing that is carried: the site `inter_layer`.
+    InterLayer,
+    /// Nothing: it has no site.
+    Nothing,
+}
+
 /// Configuration of an [`LstmCell`].
 #[derive(Config, Debug)]
 pub struct LstmCellConfig {
@@ -45,6 +58,12 @@ pub struct LstmCellConfig {
     /// How the weights are initialised.
     #[config(default = "RecurrentInitializer::SemiOrthogonal")]
     pub initializer: RecurrentInitializer,
+    /// The largest weight and bias of a uniform start, if it is not `1 / sqrt(H)`.
+    #[config(default = "None")]
+    pub bound: Option<f64>,
+    /// Where values can be dropped.
+    #[config(default = "LstmDropout::Hidden")]
+    pub dropout: LstmDropout,
 }
 
 /// One layer of an LSTM, for one step. Paper eq. (5):
@@ -67,6 +86,9 @@ pub struct LstmCell {
     pub bias: Option<Param<Tensor<1>>>,
     /// The second bias of [`LstmBiases::Two`], `[4H]`.
     pub bias_hidden: Option<Param<Tensor<1>>>,
+    /// What it drops.
+    #[module(skip)]
+    pub dropout: LstmDropout,
 }
 
 impl LstmCellConfig {
@@ -79,7 +101,7 @@ impl LstmCellConfig {
         super::assert_at_least_one("LstmCellConfig", "d_input", self.d_input);
         super::assert_at_least_one("LstmCellConfig", "d_hidden", self.d_hidden);
         let width = GATES * self.d_hidden;
-        let bound = 1.0 / (self.d_hidden as f64).sqrt();
+        let bound = self.bound.unwrap_or(1.0 / (self.d_hidden as f64).sqrt());
         let uniform = Initializer::Uniform {
             min: -bound,
             max: bound,
@@ -101,6 +123,7 @@ impl LstmCellConfig {
             weight_hidden: weight(self.d_hidden),
             bias: (self.biases != LstmBiases::None).then(bias),
             bias_hidden: (self.biases == LstmBiases::Two).then(bias_hidden),
+            dropout: self.dropout,
         }
     }
 }
@@ -141,14 +164,24 @@ impl Cell for LstmCell {
     }
 
     fn sites(&self) -> Vec<Slot> {
-        vec![Slot::new("hidden", self.d_hidden())]
+        match self.dropout {
+            LstmDropout::Hidden => vec![Slot::new("hidden", self.d_hidden())],
+            LstmDropout::InterLayer => vec![Slot::new("inter_layer", self.d_input())],
+            LstmDropout::Nothing => Vec::new(),
+        }
     }
 
     fn step(&self, x: Tensor<2>, state: Vec<Tensor<2>>, masks: &[Option<Tensor<2>>]) -> CellStep {
         let [hidden, cell] = state.try_into().expect("an LSTM has two states");
-        let after = self.step(x, LstmLayerState { hidden, cell });
+        let mask = masks.first().and_then(Option::as_ref);
+        let (of_input, of_hidden) = match self.dropout {
+            LstmDropout::Hidden => (None, mask),
+            LstmDropout::InterLayer => (mask, None),
+            LstmDropout::Nothing => (None, None),
+        };
+        let after = self.step(dropped(x, of_input), LstmLayerState { hidden, cell });
         let output = after.hidden.clone();
-        let after = after.dropped(masks[0].as_ref());
+        let after = after.dropped(of_hidden);
         CellStep {
             output,
             state: vec![after.hidden, after.cell],

@@ -127,7 +127,7 @@ pub use gru::{Gru, GruCell, GruForm, GruSettings};
 pub use kind::RecurrentKind;
 pub use latent::{LatentState, PolicyLatent, PolicyModel, Summary};
 pub use lstm::{Lstm, LstmConfig, LstmSettings};
-pub use lstm_cell::{LstmBiases, LstmCell, LstmCellConfig, RecurrentInitializer};
+pub use lstm_cell::{LstmBiases, LstmCell, LstmCellConfig, LstmDropout, RecurrentInitializer};
 pub use masks::{Masks, dropped, variational_mask};
 pub use policy::{InputTying, LstmAdaptation, PolicyLayout, PolicySplit, PolicyStart, SubPolicies};
 pub use sizes::StackSizes;
