@@ -63,9 +63,26 @@ pub struct Lineage {
     /// Commit that the program was built from which trained them, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// Whether its optimiser went on as well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_optimiser: bool,
+    /// Words that were matched by their names, where the vocabularies differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<LineageWords>,
     /// Where that run's weights come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Box<Lineage>>,
+}
+
+/// How many words of a new vocabulary were known before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineageWords {
+    /// Words that kept their vectors.
+    pub kept: usize,
+    /// Words that are new.
+    pub new: usize,
+    /// Words of before that are no longer there.
+    pub left_out: usize,
 }
 
 /// Keys that were changed at a place in a run.

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use adaparam_data::text::Corpus;
 use adaparam_lm::{
-    DEFAULT_PRESET, LanguageModelConfig, OpenedModel, Snapshot, TextSource, checkpoint,
-    cut_columns, open_model, weights_sum,
+    DEFAULT_PRESET, Inherited, LanguageModelConfig, MatchedWords, OpenedModel, Snapshot,
+    TextSource, checkpoint, cut_columns, open_model, weights_sum,
 };
-use adaparam_runs::record::{Lineage, RECORD, RunRecord};
+use adaparam_runs::record::{Lineage, LineageWords, RECORD, RunRecord};
 use adaparam_runs::run_folder::{Purpose, RunFolder};
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::Args;
 
 use super::Verdict;
@@ -33,14 +33,19 @@ Examples:
   adaparam train my.toml --out runs/mine             begin with `adaparam show quick > my.toml`
   adaparam train ptb-17m --precision bf16            half of the bits in products, less memory (docs/precision.md)
   adaparam train --from runs/quick-seed-1 --seed 2   a new run that begins with the weights of another
+  adaparam train --from runs/quick-seed-1 --text my.txt   the same on a text of your own; words are matched by name
+  adaparam train ptb-awd-finetune --from runs/ptb-awd-seed-1   the second stage of a recipe
 
 Ctrl-C finishes the step, saves and says how to go on. `adaparam resume` goes on with a run, also under changed keys.")]
 pub(crate) struct Train {
     /// A preset's name or a TOML file [default: quick, or with --from the configuration of that run]
     model: Option<String>,
-    /// Begin with the weights of this run, checkpoint or exported file, which must have the same vocabulary and model
+    /// Begin with the weights of this run, checkpoint or exported file of the same model; words that both texts have keep their vectors
     #[arg(long, value_name = "RUN")]
     from: Option<PathBuf>,
+    /// Go on with the optimiser of that run too, instead of a new one
+    #[arg(long, requires = "from")]
+    keep_optimiser: bool,
     /// Seed of every random number [default: train.seed of the configuration]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -90,10 +95,16 @@ impl Train {
             alert!("warning: {doubt}");
         }
         let sum = corpus.checksum().to_string();
-        let lineage = from.as_ref().map(|opened| self.lineage(opened));
-        let mut snapshot = match from {
-            None => Snapshot::new(config, corpus.vocabulary.clone(), sum.clone()),
-            Some(opened) => self.begun_from(opened, config, &corpus, sum.clone())?,
+        let (mut snapshot, lineage) = match from {
+            None => {
+                let vocabulary = corpus.vocabulary.clone();
+                (Snapshot::new(config, vocabulary, sum.clone()), None)
+            }
+            Some(opened) => {
+                let (snapshot, words) = self.begun_from(&opened, config, &corpus, sum.clone())?;
+                let lineage = self.lineage(&opened, words.as_ref());
+                (snapshot, Some(lineage))
+            }
         };
         let config = &snapshot.config;
         let folder = RunFolder::open(out, Purpose::Training)?;
@@ -153,44 +164,42 @@ impl Train {
         Ok(config)
     }
 
-    /// A run at its beginning with the weights of another.
+    /// A run at its beginning with what another has learnt, and how words were matched, if the two differ in them.
     fn begun_from(
         &self,
-        opened: OpenedModel,
+        opened: &OpenedModel,
         config: LanguageModelConfig,
         corpus: &Corpus,
         sum: String,
-    ) -> anyhow::Result<Snapshot> {
-        let before = opened.snapshot;
-        let path = opened.path.display();
-        if before.vocabulary != corpus.vocabulary {
+    ) -> anyhow::Result<(Snapshot, Option<MatchedWords>)> {
+        if self.keep_optimiser && opened.path.is_file() {
             bail!(
-                "--from {path}: its vocabulary of {} words is not that of the text, which has {}: weights belong to \
-                 the words that they were trained with; name the text of that run, or train without --from",
-                before.vocabulary.len(),
-                corpus.vocabulary.len()
+                "--keep-optimiser: {} is an exported file, which holds weights alone: name the run that it was made of",
+                opened.path.display()
             );
         }
-        let shapes =
-            |config: &LanguageModelConfig| config.model.parameter_shapes(corpus.vocabulary.len());
-        if before.config.model != config.model && shapes(&before.config) != shapes(&config) {
-            bail!(
-                "--from {path}: its model is another one than that of {}: leave the model out to have that of the run, \
-                 or train without --from",
-                self.model.as_deref().unwrap_or("this configuration")
-            );
+        let inherited = if self.keep_optimiser {
+            Inherited::Optimiser
+        } else {
+            Inherited::Weights
+        };
+        let (before, vocabulary) = (&opened.snapshot, corpus.vocabulary.clone());
+        let (snapshot, words) = Snapshot::inheriting(before, config, vocabulary, sum, inherited)
+            .with_context(|| format!("--from {}", opened.path.display()))?;
+        if words.are_all() {
+            return Ok((snapshot, None));
         }
-        let weights = before.evaluation_weights().into_owned();
-        Ok(Snapshot::with_weights(
-            config,
-            corpus.vocabulary.clone(),
-            sum,
-            weights,
-        ))
+        let told = told_words(&words);
+        if 2 * words.kept < words.kept + words.new.len() {
+            alert!("warning: few words are known: {told}");
+        } else {
+            remark!("{told}");
+        }
+        Ok((snapshot, Some(words)))
     }
 
     /// Where the weights come from.
-    fn lineage(&self, opened: &OpenedModel) -> Lineage {
+    fn lineage(&self, opened: &OpenedModel, words: Option<&MatchedWords>) -> Lineage {
         let named = self.from.as_deref().unwrap_or(&opened.path);
         // Inside a run, `checkpoints/<name>` is two folders further down.
         let checkpoint = opened.path.is_dir().then(|| name_of(&opened.path));
@@ -204,6 +213,12 @@ impl Train {
             checkpoint,
             weights: weights_sum(&opened.snapshot),
             commit: record.as_ref().map(|record| record.commit.clone()),
+            with_optimiser: self.keep_optimiser,
+            words: words.map(|words| LineageWords {
+                kept: words.kept,
+                new: words.new.len(),
+                left_out: words.left_out.len(),
+            }),
             from: record.and_then(|record| record.from).map(Box::new),
         }
     }
@@ -225,6 +240,24 @@ impl Train {
         })
     }
 }
+
+/// What became of the words of another run, in a sentence.
+fn told_words(words: &MatchedWords) -> String {
+    let some = |all: &[String]| match all {
+        [] => "0".to_owned(),
+        [few @ ..] if few.len() <= SHOWN_WORDS => format!("{} ({})", few.len(), few.join(", ")),
+        many => format!("{} ({}, ...)", many.len(), many[..SHOWN_WORDS].join(", ")),
+    };
+    format!(
+        "words by their names: {} keep their vectors, new are {}, and of the run before {} are not in the text",
+        words.kept,
+        some(&words.new),
+        some(&words.left_out)
+    )
+}
+
+/// Words that are named where there are many.
+const SHOWN_WORDS: usize = 5;
 
 /// The name of a file or folder, also of one that was named as `.`.
 fn name_of(path: &Path) -> String {

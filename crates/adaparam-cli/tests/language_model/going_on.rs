@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::resume::interrupt;
-use crate::tiny_run::{TinyRun, name, stderr};
+use crate::tiny_run::{TinyRun, name, stderr, text};
 
 /// A run of so many epochs at a constant rate.
 fn train(tiny: &TinyRun, epochs: u32, out: &str) {
@@ -260,23 +260,111 @@ fn a_new_run_begins_with_the_weights_of_another_and_records_where_they_come_from
 }
 
 #[test]
-fn weights_of_another_vocabulary_or_model_are_refused() {
+fn words_of_another_text_are_matched_by_name_and_the_rest_is_said() {
     let tiny = TinyRun::new();
     train(&tiny, 1, "run");
-    tiny.write("other.txt", "a b c d\n".repeat(300));
-    let error = tiny.refused(&[
+    // Fifteen words, of which `mate` is missing here, and two new ones.
+    let other = text(400)
+        .replace("mate", "gull")
+        .replace("storm\n", "storm again\n");
+    tiny.write("other.txt", other);
+    let arguments = [
         "train",
         "--from",
         "run",
         "--text",
         "other.txt",
-        "--out",
-        "new",
-    ]);
+        "--set",
+        "train.epochs=1",
+    ];
+    let output = tiny.run(&[&arguments[..], &["--out", "new"]].concat());
+    let told = stderr(&output);
+    assert!(output.status.success(), "{told}");
     assert!(
-        error.contains("its vocabulary of 15 words is not that of the text"),
-        "{error}"
+        told.contains("14 keep their vectors, new are 2 (") && told.contains("1 (mate)"),
+        "{told}"
     );
+    let words = &json(&tiny, "new/record.json")["from"]["words"];
+    assert_eq!(
+        (&words["kept"], &words["new"], &words["left_out"]),
+        (&Value::from(14), &Value::from(2), &Value::from(1))
+    );
+    tiny.done(&["eval", "new"]);
+
+    // With the optimiser, and its average if it keeps one.
+    let average = ["train.average.kind=mean", "train.optimiser.beta_1=0.9"];
+    let averaged = [
+        "train",
+        "tiny.toml",
+        "--out",
+        "averaged",
+        "--set",
+        average[0],
+        "--set",
+        average[1],
+        "--set",
+        "train.epochs=1",
+        "--set",
+        "train.cut_after=[]",
+    ];
+    tiny.done(&averaged);
+    let kept = [
+        "train",
+        "--from",
+        "averaged",
+        "--text",
+        "other.txt",
+        "--keep-optimiser",
+        "--out",
+        "kept",
+    ];
+    tiny.done(&kept);
+    assert_eq!(
+        json(&tiny, "kept/record.json")["from"]["with_optimiser"],
+        true
+    );
+    let error = tiny.refused(&[
+        "train",
+        "--from",
+        "run",
+        "--keep-optimiser",
+        "--set",
+        "train.optimiser.kind=sgd",
+        "--out",
+        "no",
+    ]);
+    assert!(error.contains("leave --keep-optimiser out"), "{error}");
+
+    tiny.write("unlike.txt", "a b c d e f g\n".repeat(300));
+    let told = stderr(&tiny.run(&[
+        "train",
+        "--from",
+        "run",
+        "--text",
+        "unlike.txt",
+        "--out",
+        "unlike",
+        "--set",
+        "train.epochs=1",
+    ]));
+    assert!(told.contains("warning: few words are known"), "{told}");
+    let error = tiny.refused(&[
+        "train",
+        "quick-char",
+        "--from",
+        "run",
+        "--text",
+        "other.txt",
+        "--out",
+        "no",
+    ]);
+    assert!(error.contains("was trained on words"), "{error}");
+}
+
+#[test]
+fn weights_of_another_model_are_refused() {
+    let tiny = TinyRun::new();
+    train(&tiny, 1, "run");
     for change in ["model.hidden=12", "model.cell.kind=lstm"] {
         let error = tiny.refused(&[
             "train",

@@ -12,6 +12,7 @@ mod own_sweep;
 mod own_text;
 mod precision;
 mod pytorch;
+mod recipes;
 mod resume;
 mod runs;
 mod sweep;
