@@ -6,6 +6,7 @@ use burn::tensor::Device;
 
 use crate::config::LanguageModelConfig;
 use crate::model::LanguageModel;
+use crate::weight_drop::WeightDrop;
 
 const BYTES: usize = size_of::<f32>();
 
@@ -76,8 +77,12 @@ impl MemoryForecast {
             .saturating_mul(4 * model.embedding)
             .saturating_mul(words);
         let count = model.parameter_count(vocabulary);
+        let of_weight_drop = WeightDrop::numbers(&undrawn, train.dropout.weight);
         Self {
-            parameters: BYTES.saturating_mul(2 + kept).saturating_mul(count),
+            parameters: BYTES
+                .saturating_mul(2 + kept)
+                .saturating_mul(count)
+                .saturating_add(BYTES.saturating_mul(of_weight_drop)),
             activations: of_kernels().unwrap_or_else(of_tensors).saturating_add(ends),
         }
     }

@@ -19,12 +19,14 @@ mod forecast;
 mod generate;
 mod head;
 mod history;
+mod inherit;
 mod initial;
 mod log;
 mod masks;
 mod model;
 mod optimiser;
 mod preset;
+mod published;
 mod schedule;
 mod scorer;
 mod snapshot;
@@ -32,6 +34,7 @@ mod speed;
 pub mod sweep;
 mod tensor_file;
 mod train;
+mod weight_drop;
 mod weights;
 
 pub use adaparam::settings::nearest;
@@ -40,7 +43,9 @@ pub use adaparam_kernels::{Engine, Precision};
 pub use cells::{CellChoice, CellSettings, Cells, register};
 pub use change::{KeyChange, change_run, key_changes};
 pub use choice::{AnySettings, Choice, Family, Registered};
-pub use compute::{Carried, Learner, Machine, Means, PHASES, Phase, Phases, Place, Reader};
+pub use compute::{
+    Carried, Learner, Machine, Means, PHASES, Penalties, Phase, Phases, Place, Reader,
+};
 pub use config::{
     DataSpec, DropoutSpec, KeyDoc, LanguageModelConfig, ModelSpec, RateScale, TextSource,
     TrainPrecision, TrainSpec,
@@ -51,10 +56,13 @@ pub use event::{Observer, Observers, TrainEvent, Watch};
 pub use export::{FileNote, OpenedModel, adopt, export, open_model};
 pub use forecast::{Forecast, MemoryForecast};
 pub use generate::{Generator, Sampling};
-pub use head::{Head, HeadChoice, HeadGradients, HeadKernels, HeadKind, HeadWeights, Heads};
+pub use head::{
+    Head, HeadChoice, HeadGradients, HeadKernels, HeadKind, HeadWeights, Heads, SoftmaxSettings,
+};
 pub use history::{EpochHistory, RunHistory};
+pub use inherit::{Inherited, MatchedWords};
 pub use initial::draw_alone;
-pub use masks::{Droppable, MaskPlace, WindowMasks};
+pub use masks::{Droppable, MaskPlace, MaskSharing, WindowMasks};
 pub use model::LanguageModel;
 pub use optimiser::{
     AdamSettings, AsgdSettings, AverageChoice, AverageSettings, Averages, Common,

@@ -4,21 +4,40 @@ use adaparam::recurrent::Slot;
 use adaparam_data::checksum::Checksum;
 use adaparam_data::draw::{Draws, Purpose};
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::DropoutSpec;
 
-/// What is dropped in one window, the same at each of its steps. A mask holds 0 where a value is dropped and one over
-/// the keep probability elsewhere.
+/// What is dropped in one window. A mask holds 0 where a value is dropped and one over the keep probability elsewhere.
+///
+/// Masks of word vectors, of what goes from layer to layer and of the output are `[B, width]`, the same at each step, or
+/// `[T, B, width]`; see [`MaskSharing`]. All others are the same at each step.
 #[derive(Debug, Clone)]
 pub struct WindowMasks {
     /// Of whole words, `[V]`: one draw for each row of the embedding, the same in every column.
     pub words: Option<Vec<f32>>,
-    /// Of the word vectors, `[B, E]`.
+    /// Of the word vectors, `[B, E]` or `[T, B, E]`.
     pub embedding: Option<Vec<f32>>,
-    /// Of each site of the layers, `[B, width]`, in their order.
+    /// Of each site of the layers, `[B, width]` or `[T, B, width]`, in their order.
     pub sites: Vec<Option<Vec<f32>>>,
-    /// Of the last layer's output, `[B, E]`.
+    /// Of the last layer's output, `[B, E]` or `[T, B, E]`.
     pub output: Option<Vec<f32>>,
 }
+
+/// What one mask of word vectors, of what goes from layer to layer or of the output serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MaskSharing {
+    /// All steps of a window; each column has its own. Variational dropout.
+    Window,
+    /// One step; each column has its own. The dropout of old.
+    Step,
+    /// One step and all columns, as in the first release of the AWD-LSTM.
+    Batch,
+}
+
+/// The sites of what goes from layer to layer; the masks of all others belong to what is carried, and stay for a window.
+const BETWEEN_LAYERS: [&str; 2] = ["inter_layer", "sum"];
 
 /// The place of a window in a run.
 #[derive(Debug, Clone, Copy)]
@@ -45,20 +64,46 @@ pub struct Droppable {
 }
 
 impl WindowMasks {
-    /// Draws the masks for a window of `batch` columns: a whole batch, or some of its columns.
+    /// Draws the masks for a window of `batch` columns, a whole batch or some of its columns: the same at each step.
     pub fn draw(place: MaskPlace, batch: usize, of: &Droppable, rates: &DropoutSpec) -> Self {
-        let columns = |purpose, rate, counters: &[u64], width: usize| {
+        Self::draw_shared(place, [1, batch], of, rates, MaskSharing::Window)
+    }
+
+    /// Draws the masks for a window of some steps and columns, where `sharing` says what one mask serves.
+    pub fn draw_shared(
+        place: MaskPlace,
+        [steps, batch]: [usize; 2],
+        of: &Droppable,
+        rates: &DropoutSpec,
+        sharing: MaskSharing,
+    ) -> Self {
+        let kept = |purpose, rate, counters: &[u64], width: usize| {
             place.columns(purpose, rate, counters, [batch, width])
+        };
+        let columns = |purpose, rate, counters: &[u64], width: usize| match sharing {
+            MaskSharing::Window => kept(purpose, rate, counters, width),
+            MaskSharing::Step => {
+                let shape = [steps, batch, width];
+                place.every_step(purpose, rate, counters, shape)
+            }
+            MaskSharing::Batch => {
+                let shape = [steps, batch, width];
+                place.every_step_for_all(purpose, rate, counters, shape)
+            }
         };
         let sites = of.sites.iter().map(|site| {
             let layer = site.layer().unwrap_or_default() as u64;
             let rate = rates.of_site(site.kind());
             match site.kind() {
-                "hidden" => columns(Purpose::HiddenDropout, rate, &[layer], site.width),
-                "latent" => columns(Purpose::LatentDropout, rate, &[layer], site.width),
+                "hidden" => kept(Purpose::HiddenDropout, rate, &[layer], site.width),
+                "latent" => kept(Purpose::LatentDropout, rate, &[layer], site.width),
                 other => {
                     let counters = [layer, number_of(other)];
-                    columns(Purpose::SiteDropout, rate, &counters, site.width)
+                    if BETWEEN_LAYERS.contains(&other) {
+                        columns(Purpose::SiteDropout, rate, &counters, site.width)
+                    } else {
+                        kept(Purpose::SiteDropout, rate, &counters, site.width)
+                    }
                 }
             }
         });
@@ -103,6 +148,62 @@ impl MaskPlace {
         })
     }
 
+    /// A mask of `[T, B, N]`, drawn anew at each step.
+    fn every_step(
+        self,
+        purpose: Purpose,
+        probability: f64,
+        what: &[u64],
+        [steps, batch, width]: [usize; 3],
+    ) -> Option<Vec<f32>> {
+        (probability > 0.0).then(|| {
+            let mut values = Vec::with_capacity(steps * batch * width);
+            for t in 0..steps {
+                for column in self.first_column..self.first_column + batch {
+                    let mut counters = vec![self.epoch, self.step];
+                    counters.extend(what);
+                    counters.extend([column as u64, t as u64]);
+                    values.extend(kept(self.draws, purpose, &counters, probability).take(width));
+                }
+            }
+            values
+        })
+    }
+
+    /// A mask of `[T, B, N]`, drawn anew at each step and the same in all columns.
+    fn every_step_for_all(
+        self,
+        purpose: Purpose,
+        probability: f64,
+        what: &[u64],
+        [steps, batch, width]: [usize; 3],
+    ) -> Option<Vec<f32>> {
+        (probability > 0.0).then(|| {
+            let mut values = Vec::with_capacity(steps * batch * width);
+            for t in 0..steps {
+                let mut counters = vec![self.epoch, self.step];
+                counters.extend(what);
+                counters.extend([u64::MAX, t as u64]);
+                let row = kept(self.draws, purpose, &counters, probability).take(width);
+                let row: Vec<f32> = row.collect();
+                (0..batch).for_each(|_| values.extend(&row));
+            }
+            values
+        })
+    }
+
+    /// Which of so many columns forget what they carry.
+    pub(crate) fn forgetful(self, probability: f64, batch: usize) -> Vec<bool> {
+        let columns = self.first_column..self.first_column + batch;
+        columns
+            .map(|column| {
+                let counters = [self.epoch, self.step, column as u64];
+                let mut stream = self.draws.stream(Purpose::StateReset, &counters);
+                stream.uniform() < probability
+            })
+            .collect()
+    }
+
     fn words(self, probability: f64, vocabulary: usize) -> Option<Vec<f32>> {
         (probability > 0.0).then(|| {
             let counters = [self.epoch, self.step];
@@ -113,7 +214,7 @@ impl MaskPlace {
 }
 
 /// Endless entries of a mask.
-fn kept(
+pub(crate) fn kept(
     draws: Draws,
     purpose: Purpose,
     counters: &[u64],
@@ -183,6 +284,39 @@ mod tests {
         assert_ne!(one.embedding, other.embedding);
         assert_ne!(one.sites[1], one.sites[2]);
         assert_ne!(one.sites[0], one.sites[3]);
+    }
+
+    #[test]
+    fn masks_of_a_step_or_a_batch_are_fresh_at_each_step() {
+        let of = Droppable {
+            vocabulary: 10,
+            embedding: 40,
+            sites: vec![
+                Slot::new("layers.0.hidden", 40),
+                Slot::new("layers.1.inter_layer", 40),
+            ],
+        };
+        let place = MaskPlace {
+            draws: Draws::new(3),
+            epoch: 2,
+            step: 1,
+            first_column: 0,
+        };
+        let mut rates = DropoutSpec::default();
+        rates.sites.insert("inter_layer".to_owned(), 0.5);
+        for sharing in [MaskSharing::Step, MaskSharing::Batch] {
+            let masks = WindowMasks::draw_shared(place, [3, 2], &of, &rates, sharing);
+            // What is carried has one mask for the window.
+            assert_eq!(masks.sites[0].as_ref().unwrap().len(), 2 * 40);
+            let between = masks.sites[1].clone();
+            for mask in [masks.embedding, between, masks.output].map(Option::unwrap) {
+                let rows: Vec<&[f32]> = mask.chunks(40).collect();
+                assert_eq!(rows.len(), 3 * 2);
+                assert_ne!(rows[0], rows[2]);
+                assert_ne!(rows[2], rows[4]);
+                assert_eq!(rows[0] == rows[1], sharing == MaskSharing::Batch);
+            }
+        }
     }
 
     #[test]

@@ -11,17 +11,18 @@ use burn::module::Param;
 use burn::nn::Initializer;
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 
+use crate::compute::Penalties;
 use crate::config::ModelSpec;
 use crate::head::Head;
 use crate::initial::draw_alone;
 use crate::masks::WindowMasks;
 use crate::weights::{ParameterShape, Storage, Weights};
 
-/// Word vectors begin uniform between plus and minus this, as in the released code.
-const EMBEDDING_RANGE: f64 = 0.1;
 const EMBEDDING: &str = "encoder.weight";
 /// What the names of the layers' parameters begin with in files.
 const LAYERS: &str = "rnns";
+/// What cells call the matrices that multiply their hidden state.
+const RECURRENT: &str = "weight_hidden";
 
 /// `p(word | words before)`.
 #[derive(Debug)]
@@ -37,8 +38,8 @@ impl LanguageModel {
     /// The model for a vocabulary of so many words. Nothing is drawn until it is needed.
     pub fn new(spec: &ModelSpec, vocabulary: usize, device: &Device) -> Self {
         let uniform = Initializer::Uniform {
-            min: -EMBEDDING_RANGE,
-            max: EMBEDDING_RANGE,
+            min: -spec.embedding_bound,
+            max: spec.embedding_bound,
         };
         let mut layers = spec.cell.settings().init(spec.sizes(), device);
         // Where kernels can compute a window, the whole model goes through them, without tensors.
@@ -99,6 +100,17 @@ impl LanguageModel {
 
     fn layer_name(&self, path: &str) -> String {
         format!("{LAYERS}.{}", self.layers.stored_name(path))
+    }
+
+    /// The places, among all parameters, of the matrices that multiply a hidden state: those that cells call
+    /// `weight_hidden`.
+    pub fn recurrent_weights(&self) -> Vec<usize> {
+        let before = 1 + self.head.parameter_shapes().len();
+        let paths = self.layers.parameter_shapes().into_iter().enumerate();
+        paths
+            .filter(|(_, (path, _))| path.split('.').any(|part| part == RECURRENT))
+            .map(|(index, _)| before + index)
+            .collect()
     }
 
     /// Biases that PyTorch has twice: the name of the one here and that of the other in files.
@@ -172,11 +184,31 @@ impl LanguageModel {
         state: State,
         masks: Option<&WindowMasks>,
     ) -> (Tensor<1>, State) {
-        let (output, state) =
-            self.outputs(window.inputs, [window.steps, window.batch], state, masks);
-        let targets = int_tensor(window.targets, &self.device);
-        let losses = self.head.losses(self.embedding.val(), output, targets);
+        let (losses, _, state) = self.penalised(window, state, masks, Penalties::default());
         (losses, state)
+    }
+
+    /// [`losses`](Self::losses), and what is added to their mean.
+    pub(crate) fn penalised(
+        &self,
+        window: &Window<'_>,
+        state: State,
+        masks: Option<&WindowMasks>,
+        penalties: Penalties,
+    ) -> (Tensor<1>, Option<Tensor<1>>, State) {
+        let shape = [window.steps, window.batch];
+        let (output, state) = self.undropped(window.inputs, shape, state, masks);
+        let mask = masks.and_then(|masks| {
+            let shape = [window.batch, self.layers.d_output()];
+            every_step(masks.output.as_ref(), shape, &self.device)
+        });
+        let dropped = masked(output.clone(), mask.as_ref()); // [T, B, E]
+        let penalty = penalties.of(&output, &dropped);
+        let [steps, batch, d_embedding] = dropped.dims();
+        let dropped = dropped.reshape([steps * batch, d_embedding]);
+        let targets = int_tensor(window.targets, &self.device);
+        let losses = self.head.losses(self.embedding.val(), dropped, targets);
+        (losses, penalty, state)
     }
 
     /// The scores of every word as the next one.
@@ -191,7 +223,9 @@ impl LanguageModel {
         [steps, batch]: [usize; 2],
         state: State,
     ) -> (Tensor<2>, State) {
-        let (output, state) = self.outputs(ids, [steps, batch], state, None);
+        let (output, state) = self.undropped(ids, [steps, batch], state, None);
+        let [_, _, d_embedding] = output.dims();
+        let output = output.reshape([steps * batch, d_embedding]);
         (self.head.scores(self.embedding.val(), output), state)
     }
 
@@ -200,14 +234,14 @@ impl LanguageModel {
         self.layers.zero_state(batch, &self.device)
     }
 
-    /// What the layers give, after dropout: `[T B, E]`.
-    fn outputs(
+    /// What the layers give, before dropout of the output: `[T, B, E]`.
+    fn undropped(
         &self,
         ids: &[u32],
         [steps, batch]: [usize; 2],
         state: State,
         masks: Option<&WindowMasks>,
-    ) -> (Tensor<2>, State) {
+    ) -> (Tensor<3>, State) {
         let device = &self.device;
         let [_, d_embedding] = self.embedding.dims();
         let words = self.embedding.val().select(0, int_tensor(ids, device)); // [T B, E]
@@ -218,13 +252,28 @@ impl LanguageModel {
             words,
             masks.as_ref().and_then(|masks| masks.embedding.as_ref()),
         );
-        let of_layers = masks.as_ref().map(|masks| &masks.layers);
-        let (output, state) = self.layers.unroll(words, Some(state), of_layers);
-        let output = masked(
-            output,
-            masks.as_ref().and_then(|masks| masks.output.as_ref()),
-        );
-        (output.reshape([steps * batch, d_embedding]), state)
+        match masks.as_ref().map(|masks| masks.layers.as_slice()) {
+            None => self.layers.unroll(words, Some(state), None),
+            Some([masks]) => self.layers.unroll(words, Some(state), Some(masks)),
+            Some(each) => self.step_by_step(words, state, each),
+        }
+    }
+
+    /// The layers' output with other masks at every step.
+    fn step_by_step(
+        &self,
+        words: Tensor<3>,
+        mut state: State,
+        masks: &[Masks],
+    ) -> (Tensor<3>, State) {
+        let mut outputs: Vec<Tensor<3>> = Vec::with_capacity(masks.len());
+        for (t, masks) in masks.iter().enumerate() {
+            let x = words.clone().narrow(0, t, 1);
+            let (output, after) = self.layers.unroll(x, Some(state), Some(masks));
+            outputs.push(output);
+            state = after;
+        }
+        (Tensor::cat(outputs, 0), state)
     }
 }
 
@@ -239,11 +288,22 @@ fn masked(tensor: Tensor<3>, mask: Option<&Tensor<3>>) -> Tensor<3> {
 struct MaskTensors {
     /// `[T, B, 1]`.
     words: Option<Tensor<3>>,
-    /// `[1, B, E]`.
+    /// `[1, B, E]` or `[T, B, E]`.
     embedding: Option<Tensor<3>>,
-    layers: Masks,
-    /// `[1, B, E]`.
-    output: Option<Tensor<3>>,
+    /// One for all steps, or one for each.
+    layers: Vec<Masks>,
+}
+
+/// A mask for steps and columns of something `width` wide: `[1, B, width]` or `[T, B, width]`.
+fn every_step(
+    mask: Option<&Vec<f32>>,
+    [batch, width]: [usize; 2],
+    device: &Device,
+) -> Option<Tensor<3>> {
+    let mask = mask?;
+    let shape = [mask.len() / (batch * width), batch, width];
+    let data = TensorData::new(mask.clone(), shape);
+    Some(Tensor::from_data(data, device))
 }
 
 impl MaskTensors {
@@ -254,29 +314,34 @@ impl MaskTensors {
         model: &LanguageModel,
     ) -> Self {
         let device = &model.device;
-        let columns = |mask: &Option<Vec<f32>>| {
-            mask.as_ref().map(|mask| {
-                let shape = [batch, mask.len() / batch];
-                Tensor::<2>::from_data(TensorData::new(mask.clone(), shape), device)
-            })
-        };
-        let every_step = |mask| columns(mask).map(|mask| mask.unsqueeze_dim(0));
         let words = masks.words.as_ref().map(|rows| {
             let values: Vec<f32> = ids.iter().map(|&id| rows[id as usize]).collect();
             Tensor::from_data(TensorData::new(values, [steps, batch, 1]), device)
         });
         let sites = model.layers.sites();
-        let layers = sites
+        let of_sites: Vec<Option<Tensor<3>>> = sites
             .iter()
             .zip(&masks.sites)
-            .fold(Masks::none(sites.clone()), |masks, (site, mask)| {
-                masks.with(&site.name, columns(mask))
-            });
+            .map(|(site, mask)| every_step(mask.as_ref(), [batch, site.width], device))
+            .collect();
+        let rows = |mask: &Tensor<3>| mask.dims()[0];
+        let count = of_sites.iter().flatten().map(rows).max().unwrap_or(1);
+        let at = |t: usize| {
+            let masks = Masks::none(sites.clone());
+            let pairs = sites.iter().zip(&of_sites);
+            pairs.fold(masks, |masks, (site, mask)| {
+                let mask = mask.as_ref().map(|mask| {
+                    let t = t.min(rows(mask) - 1);
+                    mask.clone().narrow(0, t, 1).squeeze_dim::<2>(0)
+                });
+                masks.with(&site.name, mask)
+            })
+        };
+        let [_, d_embedding] = model.embedding.dims();
         Self {
             words,
-            embedding: every_step(&masks.embedding),
-            layers,
-            output: every_step(&masks.output),
+            embedding: every_step(masks.embedding.as_ref(), [batch, d_embedding], device),
+            layers: (0..count).map(at).collect(),
         }
     }
 }

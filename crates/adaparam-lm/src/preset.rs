@@ -8,6 +8,7 @@ use adaparam_data::text::Tokens;
 
 use crate::cells::CellChoice;
 use crate::config::{DataSpec, DropoutSpec, LanguageModelConfig, ModelSpec, TextSource, TrainSpec};
+use crate::published;
 
 /// A named configuration.
 #[derive(Debug, Clone)]
@@ -25,10 +26,20 @@ pub const DEFAULT_PRESET: &str = "quick";
 
 /// Every preset, the small ones first.
 pub fn presets() -> Vec<Preset> {
-    [small_models(), tables_2_and_3(), table_4()].concat()
+    [
+        small_models(),
+        tables_2_and_3(),
+        table_4(),
+        published::presets(),
+    ]
+    .concat()
 }
 
-fn named(name: &'static str, about: &'static str, config: LanguageModelConfig) -> Preset {
+pub(crate) fn named(
+    name: &'static str,
+    about: &'static str,
+    config: LanguageModelConfig,
+) -> Preset {
     Preset {
         name,
         about,

@@ -14,6 +14,7 @@ use crate::config::LanguageModelConfig;
 use crate::generate::{Generator, Sampling};
 use crate::masks::{Droppable, MaskPlace, WindowMasks};
 use crate::model::LanguageModel;
+use crate::weight_drop::WeightDrop;
 
 /// Words generated in one measurement: fewer would be too short for the clock and the caches to settle.
 const WORDS_AT_ONCE: usize = 20;
@@ -116,6 +117,7 @@ pub fn measure(
     let memory_gbps = peak::memory_gbps(engine, parameters * 4);
     let model = LanguageModel::new(spec, vocabulary, &Device::flex());
     let sites = model.layers().sites();
+    let mut weight_drop = WeightDrop::new(&model, train.dropout.weight);
     let mut weights = model.draw(train.seed);
     let (batch, window) = match what {
         Activity::Step => (train.batch, train.window),
@@ -131,8 +133,8 @@ pub fn measure(
     match what {
         Activity::Step => {
             let mut learner = machine.learner(spec, vocabulary);
-            let optimiser = train.optimiser.settings();
-            let mut optimiser = optimiser.init(train.common(), &weights);
+            learner.penalise(train.penalties());
+            let mut optimiser = train.new_optimiser(&weights);
             let droppable = Droppable {
                 vocabulary,
                 embedding: spec.embedding,
@@ -146,11 +148,16 @@ pub fn measure(
                     step,
                     first_column: 0,
                 };
-                let masks = WindowMasks::draw(place, batch, &droppable, &train.dropout);
+                let shape = [window.steps, batch];
+                let (rates, sharing) = (&train.dropout, train.masks);
+                let masks = WindowMasks::draw_shared(place, shape, &droppable, rates, sharing);
                 let before = state.take();
-                state = Some(learner.learn(engine, &weights, &window, before, Some(&masks)));
+                state = Some(weight_drop.with_dropped(place, &mut weights, |weights| {
+                    learner.learn(engine, weights, &window, before, Some(&masks))
+                }));
+                let gradients = weight_drop.gradients(learner.gradients());
                 // Weights stay about as they are: this is no training.
-                optimiser.update(engine, &mut weights, &learner.gradients(), 1e-6);
+                optimiser.update(engine, &mut weights, &gradients, 1e-6);
                 learner.phases().done(Phase::Optimiser);
                 phases.push(learner.phases().clone());
             });

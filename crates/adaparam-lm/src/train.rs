@@ -21,6 +21,7 @@ use crate::masks::{Droppable, MaskPlace, WindowMasks};
 use crate::model::LanguageModel;
 use crate::scorer::PlainReading;
 use crate::snapshot::{Best, Snapshot};
+use crate::weight_drop::WeightDrop;
 use crate::weights::Weights;
 
 /// How training ended.
@@ -113,13 +114,13 @@ pub fn train(
     let draws = Draws::new(spec.seed);
     let [columns, valid_columns, test_columns] = cut_columns(&spec, corpus)?;
     let vocabulary = snapshot.vocabulary.len();
+    let undrawn = LanguageModel::new(&model, vocabulary, &Device::flex());
     let droppable = Droppable {
         vocabulary,
         embedding: model.embedding,
-        sites: LanguageModel::new(&model, vocabulary, &Device::flex())
-            .layers()
-            .sites(),
+        sites: undrawn.layers().sites(),
     };
+    let mut weight_drop = WeightDrop::new(&undrawn, spec.dropout.weight);
     let mut log = Log::open(
         run,
         snapshot.counters.log_bytes,
@@ -127,6 +128,7 @@ pub fn train(
     )?;
     let mut last_good = checkpoint::saved(run, snapshot)?;
     let mut learner = machine.learner(&model, vocabulary);
+    learner.penalise(spec.penalties());
     snapshot.computed_with = Some(machine.computes_with(&model).to_owned());
 
     while snapshot.counters.epoch < spec.epochs
@@ -143,11 +145,18 @@ pub fn train(
                 step,
                 first_column: 0,
             };
-            let masks = WindowMasks::draw(place, window.batch, &droppable, &spec.dropout);
-            let before = snapshot.state.take();
+            let shape = [window.steps, window.batch];
+            let masks =
+                WindowMasks::draw_shared(place, shape, &droppable, &spec.dropout, spec.masks);
+            let mut before = snapshot.state.take();
+            if let (Some(state), true) = (&mut before, spec.forget > 0.0) {
+                state.forget(&place.forgetful(spec.forget, window.batch));
+            }
 
-            let (engine, weights) = (&machine.engine, &snapshot.weights);
-            let after = learner.learn(engine, weights, &window, before, Some(&masks));
+            let engine = &machine.engine;
+            let after = weight_drop.with_dropped(place, &mut snapshot.weights, |weights| {
+                learner.learn(engine, weights, &window, before, Some(&masks))
+            });
             let loss = sum(learner.losses()) / learner.losses().len() as f64;
             let not_finite = |what| LmError::NonFinite {
                 what,
@@ -165,7 +174,7 @@ pub fn train(
             let losses = &snapshot.counters.valid_losses;
             let learning_rate = spec.learning_rate_at(epoch, losses, length)
                 * spec.warmth_after(snapshot.counters.updates);
-            let gradients = learner.gradients();
+            let gradients = weight_drop.gradients(learner.gradients());
             let (optimiser, weights) = (&mut snapshot.optimiser, &mut snapshot.weights);
             let norm = optimiser.update(engine, weights, &gradients, learning_rate);
             if !norm.is_finite() {

@@ -7,7 +7,7 @@ use adaparam_kernels::memory::Buffer;
 use adaparam_kernels::stack::{Keep, Operands, Runner, Stack, State, Weights as PackedWeights};
 
 use super::phases::{Phase, Phases};
-use super::{Carried, Learner, Reader};
+use super::{Carried, Learner, Penalties, Reader};
 use crate::head::{HeadGradients, HeadKernels, HeadWeights};
 use crate::masks::WindowMasks;
 use crate::model::LanguageModel;
@@ -105,6 +105,9 @@ pub(super) struct KernelLearner {
     d_x: Buffer,
     output: Buffer,
     d_output: Buffer,
+    /// The output before dropout, where a penalty needs it.
+    undropped: Vec<f32>,
+    penalties: Penalties,
     losses: Vec<f32>,
     gradients: Vec<Buffer>,
     phases: Phases,
@@ -124,6 +127,8 @@ impl KernelLearner {
             d_x: Buffer::default(),
             output: Buffer::default(),
             d_output: Buffer::default(),
+            undropped: Vec::new(),
+            penalties: Penalties::default(),
             losses: Vec::new(),
             phases: Phases::start(),
         }
@@ -147,6 +152,8 @@ impl Learner for KernelLearner {
             d_x,
             output,
             d_output,
+            undropped,
+            penalties,
             losses,
             gradients,
             phases,
@@ -190,6 +197,10 @@ impl Learner for KernelLearner {
             .forward(engine, &operands, Keep::Tape, &mut state, output)
             .expect(FITS);
         let carried = plan.carried(&state, window.batch);
+        if penalties.temporal > 0.0 {
+            undropped.clear();
+            undropped.extend_from_slice(output);
+        }
         if let Some(mask) = output_mask {
             apply_mask(engine, output, mask);
         }
@@ -211,9 +222,11 @@ impl Learner for KernelLearner {
                 d_own: d_head,
             },
         );
+        penalties.add_activation(output, d_output);
         if let Some(mask) = output_mask {
             apply_mask(engine, d_output, mask);
         }
+        penalties.add_temporal(undropped, window.batch * width, d_output);
         phases.done(Phase::Softmax);
 
         for part in &mut state.parts {
@@ -231,6 +244,10 @@ impl Learner for KernelLearner {
         lookup.add_gradient(engine, d_x, d_embedding);
         phases.done(Phase::EmbeddingGradient);
         carried
+    }
+
+    fn penalise(&mut self, penalties: Penalties) {
+        self.penalties = penalties;
     }
 
     fn losses(&self) -> &[f32] {

@@ -6,6 +6,7 @@
 //! belong to neither.
 
 mod kernels;
+mod penalties;
 mod phases;
 mod tensors;
 
@@ -14,6 +15,7 @@ use adaparam_kernels::simd::Instructions;
 use adaparam_kernels::{Engine, Precision};
 use adaparam_runs::RunError;
 use burn::tensor::Device;
+pub use penalties::Penalties;
 pub use phases::{PHASES, Phase, Phases};
 
 use crate::LmError;
@@ -34,10 +36,22 @@ pub struct Carried {
     pub parts: Vec<(String, Vec<f32>)>,
 }
 
+impl Carried {
+    /// Sets the rows to zero that are named by `true`.
+    pub(crate) fn forget(&mut self, rows: &[bool]) {
+        for (_, values) in &mut self.parts {
+            let width = values.len() / self.batch;
+            let all = values.chunks_mut(width.max(1)).zip(rows);
+            all.filter(|(_, forgets)| **forgets)
+                .for_each(|(row, _)| row.fill(0.0));
+        }
+    }
+}
+
 /// Computes the losses of windows and their gradients, in buffers that are made once.
 pub trait Learner: Send {
-    /// Reads a window from `state` on, or from zeros, forward and backward. The objective is the mean of the losses;
-    /// gradients do not reach into the windows before. Gives the state to go on from.
+    /// Reads a window from `state` on, or from zeros, forward and backward. The objective is the mean of the losses,
+    /// with penalties where [`penalise`](Self::penalise) asks for them; gradients do not reach into the windows before. Gives the state to go on from.
     fn learn(
         &mut self,
         engine: &Engine,
@@ -46,6 +60,9 @@ pub trait Learner: Send {
         state: Option<Carried>,
         masks: Option<&WindowMasks>,
     ) -> Carried;
+
+    /// From now on the objective has these penalties besides.
+    fn penalise(&mut self, penalties: Penalties);
 
     /// What each target of the last window costs: `−ln p(target)`.
     fn losses(&self) -> &[f32];

@@ -6,7 +6,7 @@ use adaparam_kernels::Engine;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::phases::{Phase, Phases};
-use super::{Carried, Learner, Reader};
+use super::{Carried, Learner, Penalties, Reader};
 use crate::config::ModelSpec;
 use crate::masks::WindowMasks;
 use crate::model::{LanguageModel, numbers};
@@ -15,6 +15,7 @@ use crate::weights::Weights;
 pub(super) struct TensorLearner {
     model: LanguageModel,
     device: Device,
+    penalties: Penalties,
     losses: Vec<f32>,
     gradients: Vec<Vec<f32>>,
     phases: Phases,
@@ -26,6 +27,7 @@ impl TensorLearner {
         Self {
             model: LanguageModel::new(spec, vocabulary, &device),
             device,
+            penalties: Penalties::default(),
             losses: Vec::new(),
             gradients: Vec::new(),
             phases: Phases::start(),
@@ -49,12 +51,21 @@ impl Learner for TensorLearner {
             || zeros.clone(),
             |state| to_state(&zeros, state, &self.device),
         );
-        let (losses, after) = self.model.losses(window, state, masks);
-        let gradients = losses.clone().mean().backward();
+        let (losses, penalty, after) = self.model.penalised(window, state, masks, self.penalties);
+        let mean = losses.clone().mean();
+        let objective = match penalty {
+            Some(penalty) => mean + penalty,
+            None => mean,
+        };
+        let gradients = objective.backward();
         self.gradients = self.model.gradients(&gradients);
         self.losses = numbers(losses);
         self.phases.done(Phase::TensorOperations);
         from_state(&after, window.batch)
+    }
+
+    fn penalise(&mut self, penalties: Penalties) {
+        self.penalties = penalties;
     }
 
     fn losses(&self) -> &[f32] {

@@ -6,11 +6,13 @@ use adaparam_data::draw::Draws;
 use adaparam_data::text::{Columns, Window};
 use burn::tensor::Device;
 
-use super::{Carried, Machine, Means};
+use super::{Carried, Machine, Means, Penalties};
 use crate::cells::CellChoice;
 use crate::config::{DropoutSpec, ModelSpec};
-use crate::masks::{Droppable, MaskPlace, WindowMasks};
+use crate::head::{HeadChoice, SoftmaxSettings};
+use crate::masks::{Droppable, MaskPlace, MaskSharing, WindowMasks};
 use crate::model::{LanguageModel, numbers};
+use crate::weight_drop::WeightDrop;
 use crate::weights::Weights;
 
 const VOCABULARY: usize = 37;
@@ -50,7 +52,15 @@ fn every_kind() -> Vec<ModelSpec> {
         }
     }
     for (layers, layout) in [(1, PolicyLayout::Paper), (3, PolicyLayout::Released)] {
-        specs.push(with(CellChoice::of(&LstmSettings { bias: false }), layers));
+        let cell = LstmSettings {
+            bias: false,
+            ..LstmSettings::default()
+        };
+        specs.push(with(CellChoice::of(&cell), layers));
+        specs.push(ModelSpec {
+            head: HeadChoice::of(&SoftmaxSettings::default()),
+            ..with(CellChoice::of(&between_layers()), layers)
+        });
         let cell = AdaptiveLstmSettings {
             layout,
             bias: false,
@@ -64,6 +74,16 @@ fn every_kind() -> Vec<ModelSpec> {
     };
     specs.push(with(CellChoice::of(&untied), 2));
     specs
+}
+
+/// The LSTM of the AWD-LSTM and of Zaremba's: two biases, and dropout between its layers.
+fn between_layers() -> LstmSettings {
+    LstmSettings {
+        second_bias: true,
+        inter_layer: true,
+        bound: 0.3,
+        ..LstmSettings::default()
+    }
 }
 
 fn weights(spec: &ModelSpec) -> Weights {
@@ -82,6 +102,10 @@ fn text() -> Vec<u32> {
 }
 
 fn masks(spec: &ModelSpec, batch: usize) -> WindowMasks {
+    shared_masks(spec, [1, batch], MaskSharing::Window)
+}
+
+fn shared_masks(spec: &ModelSpec, shape: [usize; 2], sharing: MaskSharing) -> WindowMasks {
     let place = MaskPlace {
         draws: Draws::new(5),
         epoch: 0,
@@ -94,7 +118,9 @@ fn masks(spec: &ModelSpec, batch: usize) -> WindowMasks {
         embedding: spec.embedding,
         sites: model.layers().sites(),
     };
-    WindowMasks::draw(place, batch, &of, &DropoutSpec::default())
+    let mut rates = DropoutSpec::default();
+    rates.sites.insert("inter_layer".to_owned(), 0.4);
+    WindowMasks::draw_shared(place, shape, &of, &rates, sharing)
 }
 
 #[track_caller]
@@ -147,6 +173,109 @@ fn kernels_learn_what_tensor_operations_learn() {
             for ((ours, theirs), weight) in ours.1.iter().zip(&theirs.1).zip(&weights) {
                 assert_close(ours, theirs, &format!("{about}: {}", weight.name));
             }
+        }
+    }
+}
+
+#[test]
+fn kernels_learn_with_fresh_masks_and_penalties_what_tensor_operations_learn() {
+    let ids = text();
+    let (batch, steps) = (3, 9);
+    let columns = Columns::new(&ids, batch).unwrap();
+    let window = columns.window(0, steps);
+    let spec = ModelSpec {
+        embedding: 7,
+        hidden: 19,
+        layers: 3,
+        cell: CellChoice::of(&between_layers()),
+        ..ModelSpec::default()
+    };
+    let weights = weights(&spec);
+    for sharing in [MaskSharing::Window, MaskSharing::Step, MaskSharing::Batch] {
+        let masks = shared_masks(&spec, [steps, batch], sharing);
+        let learnt = |means, penalties| {
+            let machine = machine(2, means);
+            let mut learner = machine.learner(&spec, VOCABULARY);
+            learner.penalise(penalties);
+            let engine = &machine.engine;
+            let state = learner.learn(engine, &weights, &window, None, Some(&masks));
+            learner.learn(engine, &weights, &window, Some(state), Some(&masks));
+            let gradients = learner.gradients().into_iter();
+            let gradients: Vec<Vec<f32>> = gradients.map(<[f32]>::to_vec).collect();
+            (learner.losses().to_vec(), gradients)
+        };
+        let penalties = Penalties {
+            activation: 20.0,
+            temporal: 30.0,
+        };
+        let ours = learnt(Means::Kernels, penalties);
+        let theirs = learnt(Means::Tensors, penalties);
+        let without = learnt(Means::Kernels, Penalties::default());
+        assert_close(&ours.0, &theirs.0, &format!("{sharing:?}: losses"));
+        for ((ours, theirs), weight) in ours.1.iter().zip(&theirs.1).zip(&weights) {
+            assert_close(ours, theirs, &format!("{sharing:?}: {}", weight.name));
+        }
+        assert_eq!(
+            ours.0, without.0,
+            "the losses that are told have no penalty"
+        );
+        assert_ne!(ours.1.last(), without.1.last());
+    }
+}
+
+/// A step of the first layer reads the state before it, which is zero, so only later ones can tell masks of `U` apart.
+#[test]
+fn dropped_weights_change_every_step_but_the_first() {
+    let ids = text();
+    let columns = Columns::new(&ids, 2).unwrap();
+    let window = columns.window(0, 6);
+    for means in [Means::Kernels, Means::Tensors] {
+        let spec = ModelSpec {
+            embedding: 7,
+            hidden: 19,
+            cell: CellChoice::of(&between_layers()),
+            ..ModelSpec::default()
+        };
+        let mut weights = weights(&spec);
+        let whole = weights.clone();
+        let model = LanguageModel::new(&spec, VOCABULARY, &Device::flex());
+        let machine = machine(2, means);
+        let mut learner = machine.learner(&spec, VOCABULARY);
+        let mut losses = |probability, step| {
+            let mut drop = WeightDrop::new(&model, probability);
+            let place = MaskPlace {
+                draws: Draws::new(5),
+                epoch: 0,
+                step,
+                first_column: 0,
+            };
+            drop.with_dropped(place, &mut weights, |weights| {
+                learner.learn(&machine.engine, weights, &window, None, None)
+            });
+            assert_eq!(weights, whole, "the whole weights are back");
+            let gradients = drop.gradients(learner.gradients());
+            let zeros: Vec<usize> = gradients
+                .iter()
+                .map(|gradient| gradient.iter().filter(|g| **g == 0.0).count())
+                .collect();
+            (learner.losses().to_vec(), zeros)
+        };
+        let (plain, _) = losses(0.0, 0);
+        let (one, zeros) = losses(0.5, 0);
+        let (other, _) = losses(0.5, 1);
+        let (first, later) = one.split_at(2);
+        assert_eq!(first, &plain[..2], "{means:?}");
+        assert_eq!(first, &other[..2], "{means:?}");
+        let pairs = later.iter().zip(&plain[2..]).zip(&other[2..]);
+        for ((one, plain), other) in pairs {
+            assert!((one - plain).abs() > 1e-7 && (one - other).abs() > 1e-7);
+        }
+        for index in model.recurrent_weights() {
+            let count = whole.slices()[index].len();
+            // Half of them, within six standard deviations; the rest have a gradient.
+            let allowed = 3.0 * (count as f64).sqrt();
+            let off = (zeros[index] as f64 - count as f64 / 2.0).abs();
+            assert!(off < allowed, "{} of {count}", zeros[index]);
         }
     }
 }

@@ -25,10 +25,16 @@ const SCHEDULE: &str = "train.schedule";
 const AVERAGE: &str = "train.average";
 const DROPOUT: &str = "train.dropout";
 /// Keys that are written only where they have another value, with the usual one.
-const UNWRITTEN: [(&str, &str); 6] = [
+const UNWRITTEN: [(&str, &str); 12] = [
     ("data.tokens", "\"words\""),
     ("train.rate_scale", "\"read\""),
     ("train.l2_in_loss", "false"),
+    ("model.embedding_bound", "0.1"),
+    ("train.masks", "\"window\""),
+    ("train.activation_l2", "0.0"),
+    ("train.temporal_l2", "0.0"),
+    ("train.forget", "0.0"),
+    ("train.dropout.weight", "0.0"),
     ("train.stop_interval", "0"),
     ("train.schedule.kind", "\"cuts\""),
     ("train.average.kind", "\"none\""),

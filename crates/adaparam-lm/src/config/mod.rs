@@ -168,7 +168,17 @@ impl LanguageModelConfig {
     pub fn check(&self) -> Result<(), LmError> {
         self.data.check_all()?;
         self.model.check_all()?;
-        self.train.check_all(&self.model.site_kinds())
+        self.train.check_all(&self.model.site_kinds())?;
+        let weight = self.train.dropout.weight;
+        if weight > 0.0 && !self.model.has_recurrent_weights() {
+            let rule = format!(
+                "model.cell.kind = \"{}\" has no matrix of the hidden state whose entries could be dropped: leave it \
+                 out, or choose another cell",
+                self.model.cell.settings().kind()
+            );
+            return Err(RunError::value("train.dropout.weight", weight, rule).into());
+        }
+        Ok(())
     }
 }
 
@@ -402,7 +412,10 @@ mod tests {
         config.check().unwrap();
         assert_eq!(
             config.model.cell.get::<LstmSettings>(),
-            Some(LstmSettings { bias: false })
+            Some(LstmSettings {
+                bias: false,
+                ..LstmSettings::default()
+            })
         );
         assert!((config.train.dropout.word - 0.3).abs() < 1e-12);
         assert_eq!(config.train.dropout.sites.len(), 1);

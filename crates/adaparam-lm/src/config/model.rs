@@ -1,5 +1,5 @@
 use adaparam::recurrent::StackSizes;
-use adaparam::settings::{Fault, Settings, within};
+use adaparam::settings::{Fault, Settings, positive, within};
 use adaparam_runs::RunError;
 use burn::tensor::Device;
 
@@ -12,11 +12,22 @@ use crate::weights::ParameterShape;
 /// No layer of these models needs more; a larger number is a slip of the keyboard.
 const LARGEST_SIZE: usize = 65_536;
 
+/// That of the released code.
+const EMBEDDING_BOUND: f64 = 0.1;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_usual(bound: &f64) -> bool {
+    (bound - EMBEDDING_BOUND).abs() < f64::EPSILON
+}
+
 adaparam::settings! {
     /// The sizes and kinds of the network.
     pub struct ModelSpec {
         /// size of the word vectors, and of the last layer
         pub embedding: usize = 400, within(1..=LARGEST_SIZE);
+        /// word vectors begin evenly between plus and minus this
+        #[serde(skip_serializing_if = "is_usual")]
+        pub embedding_bound: f64 = EMBEDDING_BOUND, positive();
         /// size of the hidden state of every layer but the last
         pub hidden: usize = 1150, within(1..=LARGEST_SIZE);
         /// number of layers
@@ -67,9 +78,18 @@ impl ModelSpec {
         counts.fold(0, usize::saturating_add)
     }
 
+    /// Whether the cell has recurrent weights, whose entries can be dropped.
+    pub(super) fn has_recurrent_weights(&self) -> bool {
+        !self.undrawn(1).recurrent_weights().is_empty()
+    }
+
     /// The kinds of sites at which the cell can drop values; those of its kind, if its own settings break a rule.
     pub fn site_kinds(&self) -> Vec<String> {
-        let small = StackSizes::new(1, 1, 1);
+        // Two layers, whose output is of another size: some sites are between layers or behind them.
+        let small = StackSizes {
+            d_output: 2,
+            ..StackSizes::new(1, 1, 2)
+        };
         let settings = self.cell.settings();
         let usual = settings
             .check()
@@ -77,8 +97,13 @@ impl ModelSpec {
             .map(|_| CellChoice::named(settings.kind()));
         let cell = usual.as_ref().unwrap_or(&self.cell);
         let layers = cell.settings().init(small, &Device::flex());
-        let sites = layers.sites();
-        sites.iter().map(|site| site.kind().to_owned()).collect()
+        let mut kinds = Vec::new();
+        for site in layers.sites() {
+            if !kinds.iter().any(|kind| kind == site.kind()) {
+                kinds.push(site.kind().to_owned());
+            }
+        }
+        kinds
     }
 }
 

@@ -12,6 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::model::in_section;
 use super::precision::TrainPrecision;
 use crate::LmError;
+use crate::compute::Penalties;
+use crate::masks::MaskSharing;
 use crate::optimiser::{AverageChoice, Common, Optimiser, OptimiserChoice, is_non_monotone};
 use crate::schedule::ScheduleChoice;
 use crate::weights::Weights;
@@ -63,6 +65,18 @@ adaparam::settings! {
         /// what products are computed in: f32, or bf16 with sums, weights and states in f32
         #[serde(skip_serializing_if = "TrainPrecision::is_usual")]
         pub precision: TrainPrecision = TrainPrecision::F32;
+        /// what one dropout mask of word vectors, between layers and of the output serves: window (all its steps), step or batch (one step, all columns)
+        #[serde(skip_serializing_if = "is_window")]
+        pub masks: MaskSharing = MaskSharing::Window;
+        /// penalty on the mean square of the last layer's dropped output (AR)
+        #[serde(skip_serializing_if = "is_no_number")]
+        pub activation_l2: f64 = 0.0, not_negative();
+        /// penalty on the mean square of its change from step to step, before dropout (TAR)
+        #[serde(skip_serializing_if = "is_no_number")]
+        pub temporal_l2: f64 = 0.0, not_negative();
+        /// probability that a column forgets what it carries before a window
+        #[serde(skip_serializing_if = "is_no_number")]
+        pub forget: f64 = 0.0, probability();
         /// training ends once a validation loss exceeds the lowest of all epochs but so many before it; 0 for never
         #[serde(skip_serializing_if = "is_zero")]
         pub stop_interval: usize = 0, within(0..=1_000_000);
@@ -106,6 +120,16 @@ fn is_false(value: &bool) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_zero(value: &usize) -> bool {
     *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_no_number(value: &f64) -> bool {
+    *value == 0.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_window(value: &MaskSharing) -> bool {
+    *value == MaskSharing::Window
 }
 
 /// Shares that grow.
@@ -225,6 +249,14 @@ impl TrainSpec {
         }
     }
 
+    /// What is added to the mean loss of a window.
+    pub fn penalties(&self) -> Penalties {
+        Penalties {
+            activation: self.activation_l2,
+            temporal: self.temporal_l2,
+        }
+    }
+
     /// What every optimiser is told.
     pub fn common(&self) -> Common {
         Common {
@@ -244,6 +276,8 @@ pub struct DropoutSpec {
     pub embedding: f64,
     /// Of entries of the last layer's output.
     pub output: f64,
+    /// Of entries of the recurrent weights.
+    pub weight: f64,
     /// At the sites of the cell, by their kind.
     pub sites: BTreeMap<String, f64>,
 }
@@ -254,6 +288,7 @@ impl Default for DropoutSpec {
             word: 0.16,
             embedding: 0.6,
             output: 0.6,
+            weight: 0.0,
             sites: BTreeMap::new(),
         }
     }
@@ -267,8 +302,16 @@ impl DropoutSpec {
             word,
             embedding,
             output,
+            weight: 0.0,
             sites: sites.collect(),
         }
+    }
+
+    /// The same with this rate of recurrent weights.
+    #[must_use]
+    pub fn with_weight(mut self, weight: f64) -> Self {
+        self.weight = weight;
+        self
     }
 
     /// The rate at sites of this kind; the paper's, if none is given.
@@ -301,10 +344,16 @@ impl DropoutSpec {
                 *rate = f(*rate);
             }
         }
+        let weight = if self.weight > 0.0 {
+            f(self.weight)
+        } else {
+            0.0
+        };
         Self {
             word,
             embedding,
             output,
+            weight,
             sites,
         }
     }
@@ -324,6 +373,10 @@ impl Settings for DropoutSpec {
             name: "output",
             about: "drop probability of entries of the last layer's output",
         },
+        Key {
+            name: "weight",
+            about: "drop probability of entries of the recurrent weights, drawn for each window",
+        },
     ];
 
     fn check(&self) -> Result<(), Fault> {
@@ -331,6 +384,7 @@ impl Settings for DropoutSpec {
             ("word", self.word),
             ("embedding", self.embedding),
             ("output", self.output),
+            ("weight", self.weight),
         ];
         let sites = self.sites.iter();
         let all = own
@@ -351,13 +405,17 @@ impl Settings for DropoutSpec {
 
 impl Serialize for DropoutSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3 + self.sites.len()))?;
+        let of_weights = usize::from(self.weight > 0.0);
+        let mut map = serializer.serialize_map(Some(3 + of_weights + self.sites.len()))?;
         map.serialize_entry("word", &self.word)?;
         map.serialize_entry("embedding", &self.embedding)?;
         for (kind, rate) in &self.sites {
             map.serialize_entry(kind, rate)?;
         }
         map.serialize_entry("output", &self.output)?;
+        if self.weight > 0.0 {
+            map.serialize_entry("weight", &self.weight)?;
+        }
         map.end()
     }
 }
@@ -372,6 +430,7 @@ impl<'de> Deserialize<'de> for DropoutSpec {
                 "word" => spec.word = rate,
                 "embedding" => spec.embedding = rate,
                 "output" => spec.output = rate,
+                "weight" => spec.weight = rate,
                 site if !site.is_empty() && site.chars().all(is_name) => {
                     spec.sites.insert(kind, rate);
                 }

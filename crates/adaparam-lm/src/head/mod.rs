@@ -1,5 +1,6 @@
 //! Heads: what turns the layers' outputs into the cost of words.
 
+mod softmax;
 mod tied_softmax;
 
 use std::fmt::Debug;
@@ -9,6 +10,7 @@ use adaparam::parameters::Parameters;
 use adaparam::settings::Kind;
 use adaparam_kernels::Engine;
 use burn::tensor::{Device, Int, Tensor};
+pub use softmax::SoftmaxSettings;
 use tied_softmax::TiedSoftmaxSettings;
 
 use crate::choice::{AnySettings, Choice, Family, Registered, parse};
@@ -131,7 +133,10 @@ impl Family for Heads {
     const DEFAULT: &'static str = "tied-softmax";
 
     fn kinds() -> Vec<Registered<Self>> {
-        vec![registered::<TiedSoftmaxSettings>()]
+        vec![
+            registered::<TiedSoftmaxSettings>(),
+            registered::<SoftmaxSettings>(),
+        ]
     }
 }
 
