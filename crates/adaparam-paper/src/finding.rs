@@ -155,8 +155,14 @@ impl Comparison {
         }
         let ratio = (plain / adaptive).max(adaptive / plain);
         if ratio >= 2.0 {
-            let ratio = (10.0 * ratio).round() / 10.0;
-            return format!("{} times {way}", number::short(ratio));
+            // Three digits, as elsewhere, but "1,310 times": nobody says "1.31k times".
+            let times = if ratio < 1e3 {
+                number::short((10.0 * ratio).round() / 10.0)
+            } else {
+                let unit = 10_f64.powi(ratio.log10() as i32 - 2);
+                number::grouped(((ratio / unit).round() * unit) as u64)
+            };
+            return format!("{times} times {way}");
         }
         format!("{:.1} % {way}", 100.0 * (adaptive / plain - 1.0).abs())
     }
@@ -321,6 +327,8 @@ mod tests {
             "{}",
             accurate.clause()
         );
+        let farther = comparison(TAIL_ERROR, &[15_723.0, 15_723.0], &[12.0, 12.0]);
+        assert_eq!(farther.difference(), "1,310 times lower");
         let above = comparison(TAIL_ERROR, &[10.0, 10.1], &[1000.0, 1001.0]);
         assert_eq!(above.difference(), "99.6 times higher");
         let lost = comparison(PERPLEXITY, &[200.0, 201.0], &[f64::NAN, f64::NAN]);
