@@ -17,7 +17,7 @@ pub(crate) fn configuration(name: &str) -> anyhow::Result<LanguageModelConfig> {
         let hint = nearest(name, names.iter().copied())
             .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         bail!(
-            "{name}: neither a file nor a preset; presets are {}{hint}",
+            "{name}: neither a file nor a preset{hint}; presets are {} (`adaparam show` tells what each is)",
             names.join(", ")
         );
     }

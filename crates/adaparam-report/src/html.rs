@@ -295,7 +295,8 @@ fn drawing(class: &str, drawing: &Svg) -> Markup {
     }
 }
 
-/// Code. A word with a hyphen, such as an option, is not broken at it, unless it is as long as a line.
+/// Code. A word with a hyphen, such as an option, is not broken at it, unless it is as long as a line; a path of names, such
+/// as a key, is broken behind a dot before it is broken inside a name.
 fn code(literal: &str) -> Markup {
     html! {
         code {
@@ -304,7 +305,10 @@ fn code(literal: &str) -> Markup {
                 @if word.contains('-') && word.len() <= 28 {
                     span.word { (text(word)) }
                 } @else {
-                    (text(word))
+                    @for (index, name) in word.split_inclusive('.').enumerate() {
+                        @if index > 0 { wbr; }
+                        (text(name))
+                    }
                 }
             }
         }
@@ -405,6 +409,7 @@ mod tests {
         assert!(!page.contains("<b>"));
         assert!(page.contains("&lt;b&gt;a|b&lt;/b&gt; &amp; &quot;c&quot;"));
         assert!(page.contains("<code>i|j</code>"));
+        assert_eq!(code("a.b").into_string(), "<code>a.<wbr>b</code>");
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) struct Show {
     /// A preset's name, a TOML file, a run's or checkpoint's folder or a safetensors file [default: list presets]
     what: Option<String>,
     /// Change a key of a configuration
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment, requires = "what")]
     changes: Vec<(String, String)>,
     /// List every key of a configuration
     #[arg(long, conflicts_with_all = ["what", "changes"])]
