@@ -3,7 +3,10 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use adaparam::recurrent::{
-    AdaptiveLstmSettings, GruSettings, LstmSettings, Recurrent, RecurrentKind, StackSizes,
+    AdaptiveLstmSettings, GruSettings, HyperLstmSettings, LstmSettings, MelisLstmSettings,
+    MiLstmSettings, MiRnnSettings, MinGruSettings, MinLstmSettings, MlstmSettings,
+    MogrifierSettings, MrnnSettings, NasSettings, Recurrent, RecurrentKind, RhnSettings,
+    RnnSettings, SlstmSettings, StackSizes,
 };
 use burn::tensor::Device;
 
@@ -39,6 +42,19 @@ impl Family for Cells {
             registered::<LstmSettings>(),
             registered::<AdaptiveLstmSettings>(),
             registered::<GruSettings>(),
+            registered::<RnnSettings>(),
+            registered::<RhnSettings>(),
+            registered::<NasSettings>(),
+            registered::<MelisLstmSettings>(),
+            registered::<MogrifierSettings>(),
+            registered::<HyperLstmSettings>(),
+            registered::<MrnnSettings>(),
+            registered::<MlstmSettings>(),
+            registered::<MiRnnSettings>(),
+            registered::<MiLstmSettings>(),
+            registered::<MinGruSettings>(),
+            registered::<MinLstmSettings>(),
+            registered::<SlstmSettings>(),
         ];
         kinds.extend(&*OTHERS.read().unwrap_or_else(PoisonError::into_inner));
         kinds

@@ -149,6 +149,11 @@ pub fn not_negative() -> impl Rule<f64> {
     }
 }
 
+/// Any number that is one.
+pub fn finite() -> impl Rule<f64> {
+    |value: &f64| (!value.is_finite()).then(|| "must be a number".to_owned())
+}
+
 /// Numbers that grow.
 pub fn ascending<T: PartialOrd>() -> impl Rule<Vec<T>> {
     |value: &Vec<T>| {
@@ -237,6 +242,8 @@ mod tests {
         assert!(positive().broken_by(&f64::NAN).is_some());
         assert_eq!(not_negative().broken_by(&0.0), None);
         assert!(not_negative().broken_by(&f64::INFINITY).is_some());
+        assert_eq!(finite().broken_by(&-2.0), None);
+        assert!(finite().broken_by(&f64::NAN).is_some());
         assert_eq!(ascending().broken_by(&vec![1, 2]), None);
         assert!(ascending().broken_by(&vec![2, 2]).is_some());
     }

@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor, assert_shape};
 use super::cell::{Cell, CellStep};
 use super::gates::{GATES, LstmLayerState, forget_gate_bias, gate};
 use super::masks::dropped;
+use super::product::product;
 use super::slot::Slot;
 use crate::semi_orthogonal::semi_orthogonal;
 
@@ -136,15 +137,18 @@ impl LstmCell {
     /// - `x`: `[B, I]`
     /// - `state` and result: `[B, H]` each
     pub fn step(&self, x: Tensor<2>, state: LstmLayerState) -> LstmLayerState {
+        gate(self.pre_activations(x, state.hidden), state.cell)
+    }
+
+    /// `u = W x + V h + b` of all gates, `[B, 4H]`.
+    pub(crate) fn pre_activations(&self, x: Tensor<2>, h: Tensor<2>) -> Tensor<2> {
         let [d_input, _] = self.weight_input.dims();
         assert_shape!(x, [_, d_input]);
-        let products = x.matmul(self.weight_input.val()) // [B, 4H]
-            + state.hidden.matmul(self.weight_hidden.val());
-        let u = [&self.bias, &self.bias_hidden]
+        let products = product(x, &self.weight_input) + product(h, &self.weight_hidden); // [B, 4H]
+        [&self.bias, &self.bias_hidden]
             .into_iter()
             .flatten()
-            .fold(products, |u, bias| u + bias.val().unsqueeze());
-        gate(u, state.cell)
+            .fold(products, |u, bias| u + bias.val().unsqueeze())
     }
 
     /// The size of the hidden state.

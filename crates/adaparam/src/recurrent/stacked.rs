@@ -1,5 +1,6 @@
-use burn::module::{Content, DisplaySettings, Module, ModuleDisplay};
-use burn::tensor::Tensor;
+use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
+use burn::tensor::{Device, Tensor};
+use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
 use super::contract::{Recurrent, assert_step};
@@ -7,10 +8,29 @@ use super::dropout::SiteDropout;
 use super::execution::Execution;
 #[cfg(feature = "kernels")]
 use super::fused;
-use super::masks::Masks;
+use super::masks::{Masks, dropped};
+use super::product::product;
 use super::sizes::StackSizes;
 use super::slot::Slot;
 use super::state::State;
+use crate::semi_orthogonal::semi_orthogonal;
+
+/// What layers give out together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StackOutput {
+    /// What the last one gives.
+    #[default]
+    Last,
+    /// The sum of what they all give, so that each has a way to the output of its own. All are of one size; a projection
+    /// without a bias makes the size of the output of it, where that is another.
+    Sum,
+}
+
+/// The site of dropout between a sum of layers and its projection.
+const SUM: &str = "sum";
+/// The path of the projection among the parameters.
+const PROJECTION: &str = "projection";
 
 /// Layers of one kind of [`Cell`], each reading the state of the one below.
 #[derive(Module, Debug)]
@@ -18,7 +38,11 @@ use super::state::State;
 pub struct Stacked<C: Cell> {
     /// The layers, the lowest first.
     pub layers: Vec<C>,
+    /// Of the sum of all layers, `[H, O]`; see [`StackOutput::Sum`].
+    pub projection: Option<Param<Tensor<2>>>,
     dropout: SiteDropout,
+    #[module(skip)]
+    output: StackOutput,
     #[module(skip)]
     batch_first: bool,
     #[module(skip)]
@@ -55,12 +79,44 @@ impl<C: Cell> Stacked<C> {
         super::assert_at_least_one("Stacked", "n_layers", layers.len());
         Self {
             layers,
+            projection: None,
             dropout: SiteDropout::default(),
+            output: StackOutput::Last,
             batch_first: true,
             skip: false,
             execution: Execution::default(),
             #[cfg(feature = "kernels")]
             workspace: fused::Workspace::default(),
+        }
+    }
+
+    /// Layers of these sizes that give out together what `output` says, where `layer(d_input, d_hidden)` makes one.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size or the number of layers is 0.
+    pub fn with_output(
+        output: StackOutput,
+        sizes: StackSizes,
+        device: &Device,
+        layer: impl FnMut(usize, usize) -> C,
+    ) -> Self {
+        if output == StackOutput::Last {
+            return Self::new(sizes, layer);
+        }
+        let StackSizes {
+            d_hidden, d_output, ..
+        } = sizes;
+        let of_one_size = StackSizes {
+            d_output: d_hidden,
+            ..sizes
+        };
+        super::assert_at_least_one("StackSizes", "d_output", d_output);
+        let differs = d_hidden != d_output;
+        Self {
+            projection: differs.then(|| semi_orthogonal([d_hidden, d_output], device)),
+            output,
+            ..Self::new(of_one_size, layer)
         }
     }
 
@@ -116,7 +172,10 @@ impl<C: Cell> Recurrent for Stacked<C> {
     }
 
     fn d_output(&self) -> usize {
-        self.last().states()[0].width
+        match &self.projection {
+            Some(projection) => projection.lazy_shape()[1],
+            None => self.last().states()[0].width,
+        }
     }
 
     fn states(&self) -> Vec<Slot> {
@@ -124,7 +183,11 @@ impl<C: Cell> Recurrent for Stacked<C> {
     }
 
     fn sites(&self) -> Vec<Slot> {
-        self.slots(C::sites)
+        let mut sites = self.slots(C::sites);
+        if self.projection.is_some() {
+            sites.push(Slot::new(SUM, self.last().states()[0].width));
+        }
+        sites
     }
 
     fn step(&self, x: Tensor<2>, state: State, masks: Option<&Masks>) -> (Tensor<2>, State) {
@@ -134,7 +197,7 @@ impl<C: Cell> Recurrent for Stacked<C> {
         let mut masks = masks.map(Masks::parts);
         let mut after = Vec::with_capacity(slots.len());
         let mut h = x; // h(0)_t = x_t
-        let mut output = h.clone();
+        let mut output: Option<Tensor<2>> = None;
         for cell in &self.layers {
             let own = before.by_ref().take(cell.states().len()).collect();
             let n_sites = cell.sites().len();
@@ -143,9 +206,18 @@ impl<C: Cell> Recurrent for Stacked<C> {
                 Some(masks) => cell.step(h, own, masks),
                 None => cell.step(h, own, &vec![None; n_sites]),
             };
-            output = given(step.output, &x, self.skip);
+            let own = given(step.output, &x, self.skip);
+            output = Some(match (self.output, output) {
+                (StackOutput::Sum, Some(below)) => below + own,
+                (_, _) => own,
+            });
             h = given(step.state[0].clone(), &x, self.skip);
             after.extend(step.state);
+        }
+        let mut output = output.expect("a stack has layers");
+        if let Some(projection) = &self.projection {
+            let mask = masks.and_then(|rest| rest.first()?.as_ref());
+            output = product(dropped(output, mask), projection);
         }
         (output, State::new(slots, after))
     }
@@ -167,18 +239,26 @@ impl<C: Cell> Recurrent for Stacked<C> {
     }
 
     fn stored_name(&self, path: &str) -> String {
+        if path == PROJECTION {
+            return format!("{PROJECTION}.weight");
+        }
         let (l, field) = in_layer(path);
         C::stored_name(l, field)
     }
 
     fn second_bias(&self, path: &str) -> Option<String> {
+        if path == PROJECTION {
+            return None;
+        }
         let (l, field) = in_layer(path);
         self.layers[l].second_bias(l, field)
     }
 
     #[cfg(feature = "kernels")]
     fn fused(&self) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {
-        if self.skip {
+        if self.output == StackOutput::Sum && (self.layers.len() > 1 || self.projection.is_some()) {
+            None
+        } else if self.skip {
             C::fused_with_skip(&self.layers)
         } else {
             C::fused(&self.layers)
@@ -229,6 +309,13 @@ impl<C: Cell> ModuleDisplay for Stacked<C> {
             .add_debug_attribute("d_hidden", &d_hidden);
         let content = if self.skip {
             content.add("skip", &true)
+        } else {
+            content
+        };
+        let content = if self.output == StackOutput::Sum {
+            content
+                .add_debug_attribute("output", &self.output)
+                .add("d_output", &self.d_output())
         } else {
             content
         };

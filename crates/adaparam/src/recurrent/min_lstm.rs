@@ -1,0 +1,123 @@
+use burn::module::{Module, Param};
+use burn::tensor::activation::sigmoid;
+use burn::tensor::{Device, Tensor};
+
+use super::cell::{Cell, CellStep};
+use super::contract::Recurrent;
+use super::gates::split;
+use super::kind::RecurrentKind;
+use super::masks::dropped;
+use super::min_gru::MinimalCandidate;
+use super::product::{biased, product};
+use super::sizes::StackSizes;
+use super::slot::Slot;
+use super::stacked::Stacked;
+use crate::semi_orthogonal::semi_orthogonal;
+use crate::settings::Kind;
+
+/// The gates `f, i` and the candidate `n`, side by side in this order.
+const PARTS: usize = 3;
+
+crate::settings! {
+    /// The keys of `kind = "min-lstm"`.
+    pub struct MinLstmSettings {
+        /// the candidate: linear, or positive (as trained by its authors)
+        pub candidate: MinimalCandidate = MinimalCandidate::Linear;
+        /// whether the layers have a bias
+        pub bias: bool = true;
+    }
+}
+
+impl Kind for MinLstmSettings {
+    const KIND: &'static str = "min-lstm";
+    const ABOUT: &'static str =
+        "the minimal LSTM, whose gates see the input only (Feng et al., 2024)";
+}
+
+impl RecurrentKind for MinLstmSettings {
+    fn init(&self, sizes: StackSizes, device: &Device) -> Box<dyn Recurrent> {
+        Box::new(self.stack(sizes, device))
+    }
+}
+
+impl MinLstmSettings {
+    /// Layers of these sizes. As in Burn, weights are drawn on first use.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size or the number of layers is 0.
+    pub fn stack(&self, sizes: StackSizes, device: &Device) -> MinLstm {
+        Stacked::new(sizes, |d_input, d_hidden| {
+            self.cell(d_input, d_hidden, device)
+        })
+    }
+
+    /// One layer, its weights semi-orthogonal, its bias zero but for the forget gate's, which is 1.
+    pub fn cell(&self, d_input: usize, d_hidden: usize, device: &Device) -> MinLstmCell {
+        let width = PARTS * d_hidden;
+        let bias = || {
+            let zeros = Tensor::zeros([width], device);
+            Param::from_tensor(zeros.slice_fill(0..d_hidden, 1.0))
+        };
+        MinLstmCell {
+            weight_input: semi_orthogonal([d_input, width], device),
+            bias: self.bias.then(bias),
+            candidate: self.candidate,
+        }
+    }
+}
+
+/// A stack of minimal LSTM layers that carries its state. Should be created with [`MinLstmSettings`].
+pub type MinLstm = Stacked<MinLstmCell>;
+
+/// One layer of a minimal LSTM, for one step:
+///
+/// ```text
+/// f = σ(W(f) x + b(f))
+/// i = σ(W(i) x + b(i))
+/// n = W(n) x + b(n),    or see [`MinimalCandidate`]
+/// h = f / (f + i) ⊙ h + i / (f + i) ⊙ n
+/// ```
+#[derive(Module, Debug)]
+pub struct MinLstmCell {
+    /// `W`, `[I, 3H]`, in the order `f, i, n`.
+    pub weight_input: Param<Tensor<2>>,
+    /// `b`, `[3H]`.
+    pub bias: Option<Param<Tensor<1>>>,
+    #[module(skip)]
+    candidate: MinimalCandidate,
+}
+
+impl Cell for MinLstmCell {
+    fn d_input(&self) -> usize {
+        self.weight_input.lazy_shape()[0]
+    }
+
+    fn states(&self) -> Vec<Slot> {
+        vec![Slot::new(
+            "hidden",
+            self.weight_input.lazy_shape()[1] / PARTS,
+        )]
+    }
+
+    fn sites(&self) -> Vec<Slot> {
+        self.states()
+    }
+
+    fn step(&self, x: Tensor<2>, state: Vec<Tensor<2>>, masks: &[Option<Tensor<2>>]) -> CellStep {
+        let [h] = state.try_into().expect("a minimal LSTM has one state");
+        let u = biased(product(x, &self.weight_input), self.bias.as_ref()); // [B, 3H]
+        let [f, i, n] = split(u); // [B, H] each
+        let (f, i) = (sigmoid(f), sigmoid(i));
+        let written = i.clone() / (f + i);
+        let h = h.clone() + written * (self.candidate.of(n) - h);
+        CellStep {
+            state: vec![dropped(h.clone(), masks[0].as_ref())],
+            output: h,
+        }
+    }
+
+    fn name() -> &'static str {
+        "MinLstm"
+    }
+}
