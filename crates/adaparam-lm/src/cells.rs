@@ -3,10 +3,10 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use adaparam::recurrent::{
-    AdaptiveLstmSettings, GruSettings, HyperLstmSettings, LstmSettings, MelisLstmSettings,
-    MiLstmSettings, MiRnnSettings, MinGruSettings, MinLstmSettings, MlstmSettings,
-    MogrifierSettings, MrnnSettings, NasSettings, Recurrent, RecurrentKind, RhnSettings,
-    RnnSettings, SlstmSettings, StackSizes,
+    AdaptiveGruSettings, AdaptiveLstmSettings, AdaptiveRnnSettings, GruSettings, HyperLstmSettings,
+    LstmSettings, MelisLstmSettings, MiLstmSettings, MiRnnSettings, MinGruSettings,
+    MinLstmSettings, MlstmSettings, MogrifierSettings, MrnnSettings, NasSettings, Recurrent,
+    RecurrentKind, RhnSettings, RnnSettings, SlstmSettings, StackSizes,
 };
 use burn::tensor::Device;
 
@@ -41,6 +41,8 @@ impl Family for Cells {
         let mut kinds = vec![
             registered::<LstmSettings>(),
             registered::<AdaptiveLstmSettings>(),
+            registered::<AdaptiveGruSettings>(),
+            registered::<AdaptiveRnnSettings>(),
             registered::<GruSettings>(),
             registered::<RnnSettings>(),
             registered::<RhnSettings>(),

@@ -1,11 +1,12 @@
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::tensor::{Tensor, assert_shape};
 
-use super::gates::{LstmLayerState, gate, split_gates};
+use super::gates::parts;
+use super::gating::{Gating, MainState};
 use super::latent::PolicyLatent;
 use super::policy::{PolicySplit, PolicyStart, SubPolicies};
 
-/// One layer of an [`AdaptiveLstm`](super::AdaptiveLstm), for one step: an LSTM whose linear maps are adapted by a
+/// One layer of an [`AdaptiveStack`](super::AdaptiveStack), for one step: an LSTM whose linear maps are adapted by a
 /// policy. Paper eq. (8):
 ///
 /// ```text
@@ -13,10 +14,10 @@ use super::policy::{PolicySplit, PolicyStart, SubPolicies};
 /// u(s)_t = D(s,4) W(s) D(s,3) x_t + D(s,2) V(s) D(s,1) h_{t-1} + D(s,0) b(s),    s in {i, f, z, o}
 /// ```
 ///
-/// and then the gates of eq. (5).
+/// and then the gates of eq. (5). A GRU or a plain recurrent layer has its own gates there; see [`Gating`].
 #[derive(Module, Debug)]
 #[module(custom_display)]
-pub struct AdaptiveLstmCell {
+pub struct AdaptiveCell {
     /// The network that gives the latent `z`.
     pub latent: PolicyLatent,
     /// `U`, from the latent to all sub-policies, `[A, P]`.
@@ -33,9 +34,15 @@ pub struct AdaptiveLstmCell {
     /// What the policy is where `U z` is 0.
     #[module(skip)]
     pub start: PolicyStart,
+    /// What is made of the adapted products.
+    #[module(skip)]
+    pub gating: Gating,
 }
 
-impl AdaptiveLstmCell {
+/// One layer of an [`AdaptiveLstm`](super::AdaptiveLstm).
+pub type AdaptiveLstmCell = AdaptiveCell;
+
+impl AdaptiveCell {
     /// The policy vector `π = τ(U z)`, or `1 + τ(U z)`, all sub-policies of the layer together.
     ///
     /// # Shapes
@@ -50,29 +57,36 @@ impl AdaptiveLstmCell {
         }
     }
 
-    /// One step of the main cell under given sub-policies. Paper eq. (8) and (5).
+    /// One step of the main cell under given sub-policies. Paper eq. (8), and (5) for an LSTM.
     ///
     /// # Shapes
     ///
     /// - `x`: `[B, I]`
     /// - `state` and result: `[B, H]` each
-    pub fn adapt(&self, x: Tensor<2>, state: LstmLayerState, pi: SubPolicies) -> LstmLayerState {
+    pub fn adapt(&self, x: Tensor<2>, state: MainState, pi: SubPolicies) -> MainState {
         let [d_input, _] = self.weight_input.dims();
         assert_shape!(x, [_, d_input]);
-        let from_input = adapted_product(self.weight_input.val(), x, pi.input, pi.input_product);
+        let n_parts = self.gating.parts();
+        let from_input = adapted_product(
+            self.weight_input.val(),
+            x,
+            pi.input,
+            pi.input_product,
+            n_parts,
+        ); // [B, 4H]
         let from_hidden = adapted_product(
             self.weight_hidden.val(),
-            state.hidden,
+            state.hidden.clone(),
             pi.hidden,
             pi.hidden_product,
+            n_parts,
         );
-        let u = from_input + from_hidden; // [B, 4H]
-        let u = match (&self.bias, pi.bias) {
-            (Some(bias), Some(d0)) => u + d0 * bias.val().unsqueeze(),
-            (Some(bias), None) => u + bias.val().unsqueeze(),
-            (None, _) => u,
+        let bias = match (&self.bias, pi.bias) {
+            (Some(bias), Some(d0)) => Some(d0 * bias.val().unsqueeze()),
+            (Some(bias), None) => Some(bias.val().unsqueeze()),
+            (None, _) => None,
         };
-        gate(u, state.cell)
+        self.gating.step(from_input, from_hidden, bias, state)
     }
 
     /// The size of the hidden state.
@@ -81,27 +95,28 @@ impl AdaptiveLstmCell {
     }
 }
 
-/// `D(out) W D(in) v` for all gates, where a diagonal that is not given is the identity.
+/// `D(out) W D(in) v` for all `P` gates, where a diagonal that is not given is the identity.
 ///
 /// # Shapes
 ///
-/// - `weight`: `[N, 4H]`
+/// - `weight`: `[N, P H]`
 /// - `v`: `[B, N]`
-/// - `d_in`: `[B, N]` if the gates share it, `[B, 4N]` if each has its own
-/// - `d_out` and output: `[B, 4H]`
+/// - `d_in`: `[B, N]` if the gates share it, `[B, P N]` if each has its own
+/// - `d_out` and output: `[B, P H]`
 fn adapted_product(
     weight: Tensor<2>,
     v: Tensor<2>,
     d_in: Option<Tensor<2>>,
     d_out: Option<Tensor<2>>,
+    n_parts: usize,
 ) -> Tensor<2> {
     let product = match d_in {
         None => v.matmul(weight),
         Some(d_in) if d_in.dims() == v.dims() => (v * d_in).matmul(weight),
         Some(d_in) => {
-            let gates = split_gates(d_in).into_iter().zip(split_gates(weight));
+            let gates = parts(d_in, n_parts).zip(parts(weight, n_parts));
             let products = gates.map(|(d_in, weight)| (v.clone() * d_in).matmul(weight)); // [B, H]
-            Tensor::cat(products.collect(), 1) // [B, 4H]
+            Tensor::cat(products.collect(), 1) // [B, P H]
         }
     };
     match d_out {
@@ -110,7 +125,7 @@ fn adapted_product(
     }
 }
 
-impl ModuleDisplay for AdaptiveLstmCell {
+impl ModuleDisplay for AdaptiveCell {
     fn custom_settings(&self) -> Option<DisplaySettings> {
         DisplaySettings::new()
             .with_new_line_after_attribute(false)

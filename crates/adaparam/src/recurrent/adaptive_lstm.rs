@@ -3,13 +3,14 @@ use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn::Initializer;
 use burn::tensor::{Device, Int, Tensor};
 
-use super::adaptive_cell::AdaptiveLstmCell;
+use super::adaptive_cell::AdaptiveCell;
 use super::contract::{Recurrent, assert_input, assert_step, assert_window, with_axes};
 use super::dropout::SiteDropout;
 use super::execution::Execution;
 #[cfg(feature = "kernels")]
 use super::fused;
-use super::gates::{GATES, LstmLayerState, forget_gate_bias};
+use super::gates::forget_gate_bias;
+use super::gating::{Gating, MainState};
 use super::kind::RecurrentKind;
 use super::latent::{LatentState, PolicyLatent, PolicyModel, Summary};
 use super::lstm_cell::RecurrentInitializer;
@@ -25,8 +26,11 @@ use crate::semi_orthogonal::semi_orthogonal;
 use crate::settings::{Kind, within};
 
 /// Configuration of an [`AdaptiveLstm`].
+pub type AdaptiveLstmConfig = AdaptiveConfig;
+
+/// Configuration of an [`AdaptiveStack`].
 #[derive(Config, Debug)]
-pub struct AdaptiveLstmConfig {
+pub struct AdaptiveConfig {
     /// The size `I` of the input.
     pub d_input: usize,
     /// The size `H` of every layer's hidden state.
@@ -39,6 +43,9 @@ pub struct AdaptiveLstmConfig {
     /// The number `L` of layers.
     #[config(default = 1)]
     pub n_layers: usize,
+    /// What the layers make of their adapted products.
+    #[config(default = "Gating::Lstm")]
+    pub gating: Gating,
     /// Whether the main cells have a bias. The policies always have theirs.
     #[config(default = true)]
     pub bias: bool,
@@ -82,7 +89,10 @@ pub struct AdaptiveLstmConfig {
     pub execution: Execution,
 }
 
-/// A stack of adaptive LSTM layers that carries its state.
+/// A stack of adaptive LSTM layers that carries its state: an [`AdaptiveStack`] with the gates of an LSTM.
+pub type AdaptiveLstm = AdaptiveStack;
+
+/// A stack of adaptive layers that carries its state.
 ///
 /// At each step `t` and for each layer `l`, from the lowest:
 ///
@@ -91,7 +101,7 @@ pub struct AdaptiveLstmConfig {
 /// z = ReLU(W v + b)  or  m(v, z_{t-1})    latent         eq. (6) or (7)
 /// π = τ(U z)  or  1 + τ(U z)              sub-policies   section 3, or from the identity
 /// u = D(4) W D(3) x + D(2) V D(1) h + D(0) b             eq. (8)
-/// c, h from u as in an LSTM                              eq. (5)
+/// c, h from u as in an LSTM                              eq. (5), or see [`Gating`]
 /// ```
 ///
 /// with `h(0)_t = x_t` and `z(0)_t = z(L)_{t-1}`. With `skip`, a layer that is as wide as its input gives the one above
@@ -108,12 +118,12 @@ pub struct AdaptiveLstmConfig {
 ///
 /// Its layers are no [`Cell`](super::Cell)s, because with [`Summary::Hybrid`] each looks at the latent of another.
 ///
-/// Should be created with [`AdaptiveLstmConfig`].
+/// Should be created with [`AdaptiveConfig`].
 #[derive(Module, Debug)]
 #[module(custom_display)]
-pub struct AdaptiveLstm {
+pub struct AdaptiveStack {
     /// The layers, the lowest first.
-    pub layers: Vec<AdaptiveLstmCell>,
+    pub layers: Vec<AdaptiveCell>,
     dropout: SiteDropout,
     /// How the policies are read, so that a record of another form is refused.
     form: Param<Tensor<1, Int>>,
@@ -136,7 +146,7 @@ pub struct AdaptiveLstm {
     workspace: fused::Workspace,
 }
 
-/// What one step of an [`AdaptiveLstm`] gives.
+/// What one step of an [`AdaptiveStack`] gives.
 #[derive(Debug, Clone)]
 pub struct AdaptiveLstmStep {
     /// What the last layer gives before dropout, `[B, H]`: its hidden state, and its input besides if it skips.
@@ -148,13 +158,21 @@ pub struct AdaptiveLstmStep {
     pub policies: Vec<Tensor<2>>,
 }
 
-impl AdaptiveLstmConfig {
+impl AdaptiveConfig {
+    /// A configuration of such layers.
+    pub(super) fn of_sizes(sizes: StackSizes, d_latent: usize) -> Self {
+        Self::new(sizes.d_input, sizes.d_hidden, d_latent)
+            .with_d_output(Some(sizes.d_output))
+            .with_n_layers(sizes.n_layers)
+            .with_skip(sizes.skip)
+    }
+
     /// Initialises the stack. As in Burn, weights are drawn on first use.
     ///
     /// # Panics
     ///
     /// Panics if a size or the number of layers is 0.
-    pub fn init(&self, device: &Device) -> AdaptiveLstm {
+    pub fn init(&self, device: &Device) -> AdaptiveStack {
         super::assert_at_least_one("AdaptiveLstmConfig", "d_latent", self.d_latent);
         let sizes = StackSizes {
             d_input: self.d_input,
@@ -163,7 +181,7 @@ impl AdaptiveLstmConfig {
             n_layers: self.n_layers,
             skip: self.skip,
         };
-        AdaptiveLstm {
+        AdaptiveStack {
             layers: sizes
                 .layers()
                 .map(|(d_input, d_hidden)| self.init_layer(d_input, d_hidden, device))
@@ -187,10 +205,11 @@ impl AdaptiveLstmConfig {
         self.d_output.unwrap_or(self.d_hidden)
     }
 
-    fn init_layer(&self, d_input: usize, d_hidden: usize, device: &Device) -> AdaptiveLstmCell {
+    fn init_layer(&self, d_input: usize, d_hidden: usize, device: &Device) -> AdaptiveCell {
         let split = PolicyShape {
             d_input,
             d_hidden,
+            n_parts: self.gating.parts(),
             bias: self.bias,
             adaptation: self.adaptation,
             tying: self.tying,
@@ -202,7 +221,12 @@ impl AdaptiveLstmConfig {
             Summary::Hybrid => d_input + d_hidden + self.d_latent,
         };
         let bound = 1.0 / (self.d_latent as f64).sqrt();
-        AdaptiveLstmCell {
+        let width = self.gating.parts() * d_hidden;
+        let bias = || match self.gating {
+            Gating::Lstm => forget_gate_bias(d_hidden, device),
+            Gating::Gru | Gating::Rnn => Initializer::Zeros.init([width], device),
+        };
+        AdaptiveCell {
             latent: PolicyLatent::new(
                 self.policy,
                 d_summary,
@@ -220,11 +244,12 @@ impl AdaptiveLstmConfig {
                 }
                 .init([self.d_latent, split.d_policy], device),
             },
-            weight_input: semi_orthogonal([d_input, GATES * d_hidden], device),
-            weight_hidden: semi_orthogonal([d_hidden, GATES * d_hidden], device),
-            bias: self.bias.then(|| forget_gate_bias(d_hidden, device)),
+            weight_input: semi_orthogonal([d_input, width], device),
+            weight_hidden: semi_orthogonal([d_hidden, width], device),
+            bias: self.bias.then(bias),
             split,
             start: self.policy_start,
+            gating: self.gating,
         }
     }
 
@@ -238,18 +263,19 @@ impl AdaptiveLstmConfig {
             self.policy_start as i32,
             i32::from(self.skip),
         ];
+        let name = self.gating.stack_name();
         form(here.to_vec(), device, move |found| {
             let both = FORM.iter().zip(found.iter().zip(here));
             let mut differences = both.filter(|(_, (found, here))| *found != here);
             let Some((&(key, names), (&found, here))) = differences.next() else {
-                return "the record is of another form than this AdaptiveLstm".to_owned();
+                return format!("the record is of another form than this {name}");
             };
-            let name = |code: i32| names.get(code as usize).copied().unwrap_or("unknown");
+            let value = |code: i32| names.get(code as usize).copied().unwrap_or("unknown");
             format!(
-                "the record is of an AdaptiveLstm with {key} = {}; this one has {key} = {}: initialise it with the \
+                "the record is of an {name} with {key} = {}; this one has {key} = {}: initialise it with the \
                  configuration of the record",
-                name(found),
-                name(here)
+                value(found),
+                value(here)
             )
         })
     }
@@ -263,7 +289,7 @@ impl AdaptiveLstmConfig {
     }
 }
 
-impl AdaptiveLstm {
+impl AdaptiveStack {
     /// [`step`](Recurrent::step) that also gives the policy vectors.
     ///
     /// # Shapes
@@ -298,8 +324,8 @@ impl AdaptiveLstm {
             policies.push(pi);
         }
         let parts = layers.into_iter().flat_map(|(main, latent)| {
-            let of_layer = [main.hidden, main.cell, latent.hidden];
-            of_layer.into_iter().chain(latent.cell)
+            let hidden = std::iter::once(main.hidden).chain(main.cell);
+            hidden.chain([latent.hidden]).chain(latent.cell)
         });
         AdaptiveLstmStep {
             output,
@@ -309,15 +335,15 @@ impl AdaptiveLstm {
     }
 
     /// The state of each layer and of its policy.
-    fn layer_states(&self, state: State) -> Vec<(LstmLayerState, LatentState)> {
+    fn layer_states(&self, state: State) -> Vec<(MainState, LatentState)> {
         let mut parts = state.into_parts().into_iter();
         let mut next = || parts.next().expect("the state fits");
         let layers = self.layers.iter();
         layers
             .map(|cell| {
-                let main = LstmLayerState {
+                let main = MainState {
                     hidden: next(),
-                    cell: next(),
+                    cell: cell.gating.has_memory().then(&mut next),
                 };
                 let latent = LatentState {
                     hidden: next(),
@@ -332,6 +358,13 @@ impl AdaptiveLstm {
     #[must_use]
     pub fn with_execution(mut self, execution: Execution) -> Self {
         self.execution = execution;
+        self
+    }
+
+    /// The same stack whose [`forward`](Recurrent::forward) takes `[B, T, I]`, as it does by default, or `[T, B, I]`.
+    #[must_use]
+    pub fn with_batch_first(mut self, batch_first: bool) -> Self {
+        self.batch_first = batch_first;
         self
     }
 
@@ -397,7 +430,7 @@ const FORM: [(&str, &[&str]); 7] = [
 const HIDDEN: usize = 0;
 const LATENT: usize = 1;
 
-impl Recurrent for AdaptiveLstm {
+impl Recurrent for AdaptiveStack {
     fn d_input(&self) -> usize {
         self.layers[0].weight_input.lazy_shape()[0]
     }
@@ -413,9 +446,10 @@ impl Recurrent for AdaptiveLstm {
             .flat_map(|(l, cell)| {
                 let (hidden, latent) = (cell.d_hidden(), cell.latent.d_latent());
                 let of_recurrent = cell.latent.is_recurrent();
+                let has_memory = cell.gating.has_memory();
                 [
                     Some(Slot::new("main.hidden", hidden)),
-                    Some(Slot::new("main.cell", hidden)),
+                    has_memory.then(|| Slot::new("main.cell", hidden)),
                     Some(Slot::new("latent.hidden", latent)),
                     of_recurrent.then(|| Slot::new("latent.cell", latent)),
                 ]
@@ -459,9 +493,12 @@ impl Recurrent for AdaptiveLstm {
         Some(&self.dropout)
     }
 
-    /// The names of the PyTorch code that the authors released.
+    /// The names of the PyTorch code that the authors released, for an LSTM.
     fn stored_name(&self, path: &str) -> String {
         let (l, field) = in_layer(path);
+        if self.layers[l].gating != Gating::Lstm {
+            return path.to_owned();
+        }
         match field {
             "latent.weight_input" => format!("adapt_layers.{l}.weight_ih"),
             "latent.weight_hidden" => format!("adapt_layers.{l}.weight_hh"),
@@ -518,10 +555,7 @@ impl Kind for AdaptiveLstmSettings {
 
 impl RecurrentKind for AdaptiveLstmSettings {
     fn init(&self, sizes: StackSizes, device: &Device) -> Box<dyn Recurrent> {
-        let config = AdaptiveLstmConfig::new(sizes.d_input, sizes.d_hidden, self.latent)
-            .with_d_output(Some(sizes.d_output))
-            .with_n_layers(sizes.n_layers)
-            .with_skip(sizes.skip)
+        let config = AdaptiveConfig::of_sizes(sizes, self.latent)
             .with_bias(self.bias)
             .with_policy(self.policy)
             .with_summary(self.summary)
@@ -533,7 +567,7 @@ impl RecurrentKind for AdaptiveLstmSettings {
     }
 }
 
-impl ModuleDisplay for AdaptiveLstm {
+impl ModuleDisplay for AdaptiveStack {
     fn custom_settings(&self) -> Option<DisplaySettings> {
         DisplaySettings::new()
             .with_new_line_after_attribute(false)
@@ -542,12 +576,13 @@ impl ModuleDisplay for AdaptiveLstm {
 
     fn custom_content(&self, content: Content) -> Option<Content> {
         let first = &self.layers[0];
-        let d_hidden: Vec<usize> = self.layers.iter().map(AdaptiveLstmCell::d_hidden).collect();
+        let d_hidden: Vec<usize> = self.layers.iter().map(AdaptiveCell::d_hidden).collect();
         let policy = match first.latent {
             PolicyLatent::Static(_) => PolicyModel::Static,
             PolicyLatent::Recurrent(_) => PolicyModel::Recurrent,
         };
         let content = content
+            .set_top_level_type(first.gating.stack_name())
             .add("d_input", &self.d_input())
             .add_debug_attribute("d_hidden", &d_hidden)
             .add("d_latent", &first.latent.d_latent())

@@ -51,6 +51,13 @@ pub(crate) fn split<const P: usize>(u: Tensor<2>) -> [Tensor<2>; P] {
     std::array::from_fn(|part| u.clone().narrow(1, part * d_part, d_part))
 }
 
+/// The `count` parts of a tensor that is `count N` wide.
+pub(crate) fn parts(u: Tensor<2>, count: usize) -> impl Iterator<Item = Tensor<2>> {
+    let [_, width] = u.dims();
+    let d_part = width / count;
+    (0..count).map(move |part| u.clone().narrow(1, part * d_part, d_part))
+}
+
 /// A bias that is 1 for the forget gate, so that a new network remembers, and 0 for the others.
 pub(crate) fn forget_gate_bias(d_hidden: usize, device: &Device) -> Param<Tensor<1>> {
     let bias = Tensor::zeros([GATES * d_hidden], device);

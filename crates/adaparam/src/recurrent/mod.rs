@@ -91,7 +91,9 @@
 //! `examples/a_cell_of_your_own.rs` has one from its equation to a trained stack.
 
 mod adaptive_cell;
+mod adaptive_gru;
 mod adaptive_lstm;
+mod adaptive_rnn;
 mod bidirectional;
 mod cell;
 mod contract;
@@ -100,6 +102,7 @@ mod execution;
 #[cfg(feature = "kernels")]
 mod fused;
 mod gates;
+mod gating;
 mod gru;
 mod hyper_lstm;
 mod kind;
@@ -129,8 +132,13 @@ mod slstm;
 mod stacked;
 mod state;
 
-pub use adaptive_cell::AdaptiveLstmCell;
-pub use adaptive_lstm::{AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmSettings, AdaptiveLstmStep};
+pub use adaptive_cell::{AdaptiveCell, AdaptiveLstmCell};
+pub use adaptive_gru::AdaptiveGruSettings;
+pub use adaptive_lstm::{
+    AdaptiveConfig, AdaptiveLstm, AdaptiveLstmConfig, AdaptiveLstmSettings, AdaptiveLstmStep,
+    AdaptiveStack,
+};
+pub use adaptive_rnn::AdaptiveRnnSettings;
 pub use bidirectional::{Bidirectional, BothDirections};
 pub use cell::{Cell, CellStep};
 pub use contract::Recurrent;
@@ -139,6 +147,7 @@ pub use execution::Execution;
 #[cfg(feature = "kernels")]
 pub use fused::{Workspace, engine, set_threads};
 pub use gates::LstmLayerState;
+pub use gating::{Gating, MainState};
 pub use gru::{Gru, GruCell, GruForm, GruSettings};
 pub use hyper_lstm::{
     HyperCell, HyperLstm, HyperLstmCell, HyperLstmSettings, Normalisation, Norms, Scales,

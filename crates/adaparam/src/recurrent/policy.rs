@@ -4,8 +4,6 @@ use adaparam_kernels::alstm::Placer;
 use burn::serde::{Deserialize, Serialize};
 use burn::tensor::Tensor;
 
-use super::gates::GATES;
-
 /// Which sides of the weight matrices a policy adapts. The bias, where there is one, is always adapted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(crate = "burn::serde", rename_all = "snake_case")]
@@ -89,6 +87,8 @@ pub struct PolicySplit {
 pub(crate) struct PolicyShape {
     pub(crate) d_input: usize,
     pub(crate) d_hidden: usize,
+    /// Products of the width of the hidden state, side by side.
+    pub(crate) n_parts: usize,
     pub(crate) bias: bool,
     pub(crate) adaptation: LstmAdaptation,
     pub(crate) tying: InputTying,
@@ -99,7 +99,7 @@ impl PolicyShape {
     pub(crate) fn split(self) -> PolicySplit {
         let gates_per_input = match self.tying {
             InputTying::Tied => 1,
-            InputTying::Untied => GATES,
+            InputTying::Untied => self.n_parts,
         };
         let adapts_inputs = self.adaptation != LstmAdaptation::Output;
         let adapts_outputs = self.adaptation != LstmAdaptation::Input;
@@ -111,9 +111,9 @@ impl PolicyShape {
         PolicySplit {
             input: place(adapts_inputs, gates_per_input * self.d_input),
             hidden: place(adapts_inputs, gates_per_input * self.d_hidden),
-            input_product: place(adapts_outputs, GATES * self.d_hidden),
-            hidden_product: place(adapts_outputs, GATES * self.d_hidden),
-            bias: place(self.bias, GATES * self.d_hidden),
+            input_product: place(adapts_outputs, self.n_parts * self.d_hidden),
+            hidden_product: place(adapts_outputs, self.n_parts * self.d_hidden),
+            bias: place(self.bias, self.n_parts * self.d_hidden),
             d_policy: placer.width(),
         }
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use adaparam::recurrent::{
-    Execution, ForgetGate, GruForm, GruSettings, HyperLstmSettings, InputGate, LstmSettings,
-    MelisLstmSettings, MiLstmSettings, MiRnnSettings, MinGruSettings, MinLstmSettings,
-    MinimalCandidate, MlstmForm, MlstmSettings, MogrifierSettings, MrnnSettings, NasSettings,
-    Recurrent, RecurrentKind, RhnSettings, RnnSettings, SlstmSettings, StackOutput, StackSizes,
-    State,
+    AdaptiveGruSettings, AdaptiveRnnSettings, Execution, ForgetGate, GruForm, GruSettings,
+    HyperLstmSettings, InputGate, LstmSettings, MelisLstmSettings, MiLstmSettings, MiRnnSettings,
+    MinGruSettings, MinLstmSettings, MinimalCandidate, MlstmForm, MlstmSettings, MogrifierSettings,
+    MrnnSettings, NasSettings, PolicyStart, Recurrent, RecurrentKind, RhnSettings, RnnSettings,
+    SlstmSettings, StackOutput, StackSizes, State,
 };
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -311,6 +311,42 @@ impl Case {
         Self::new(name, settings, step, &["h", "c", "n", "m"], usual(&GATES))
     }
 
+    /// A recurrent policy around a GRU, or around a plain layer.
+    pub(crate) fn adaptive(name: &str, is_gru: bool, policy_start: PolicyStart) -> Self {
+        use PolicyStart::{Identity, Paper};
+        let hats = ["i^", "f^", "z^", "o^"];
+        let mut latent = usual(&hats);
+        latent.push(("bias_hidden".to_owned(), of_gates("c", &hats)));
+        let mut parameters = within("latent", latent);
+        parameters.extend(named(&[("projection", "P")]));
+        let (latent, letters) = (3, &["h", "z", "c^"]);
+        if is_gru {
+            parameters.extend(usual(&["r", "u", "n"]));
+            let settings = AdaptiveGruSettings {
+                latent,
+                policy_start,
+                ..AdaptiveGruSettings::default()
+            };
+            let step = match policy_start {
+                Paper => equations::adaptive_gru,
+                Identity => equations::adaptive_gru_from_identity,
+            };
+            Self::new(name, settings, step, letters, parameters)
+        } else {
+            parameters.extend(named(&PLAIN));
+            let settings = AdaptiveRnnSettings {
+                latent,
+                policy_start,
+                ..AdaptiveRnnSettings::default()
+            };
+            let step = match policy_start {
+                Paper => equations::adaptive_rnn,
+                Identity => equations::adaptive_rnn_from_identity,
+            };
+            Self::new(name, settings, step, letters, parameters)
+        }
+    }
+
     /// Every cell in every form.
     pub(crate) fn all() -> Vec<Self> {
         let plain = [
@@ -348,6 +384,12 @@ impl Case {
             for is_lstm in [false, true] {
                 let name = format!("minimal, {candidate:?}, LSTM: {is_lstm}");
                 all.push(Self::minimal(&name, candidate, is_lstm));
+            }
+        }
+        for start in [PolicyStart::Paper, PolicyStart::Identity] {
+            for is_gru in [false, true] {
+                let name = format!("adaptive, {start:?}, GRU: {is_gru}");
+                all.push(Self::adaptive(&name, is_gru, start));
             }
         }
         for gate in [ForgetGate::Sigmoid, ForgetGate::Exponential] {

@@ -302,3 +302,74 @@ pub(crate) fn hyper_lstm(p: &Named, x: &Value, state: &[Value]) -> Vec<Value> {
     let [h, c] = gates("", u, c);
     vec![h, c, hyper_h, hyper_c]
 }
+
+/// Products of a cell that a policy adapts, `D4 W D3 x`, `D2 U D1 h` and `D0 b` for each of `gates`, and the policy's latent
+/// LSTM, whose names end in `^` and whose second biases are `c_s^`. The projection `P` gives `D3, D1, D4, D2, D0` side by side.
+fn adapted(
+    p: &Named,
+    x: &Value,
+    state: &[Value],
+    gates: &[&str],
+    around: f64,
+) -> (Vec<[Value; 3]>, [Value; 2]) {
+    let [h, z, cell] = [0, 1, 2].map(|index| &state[index]);
+    let v = x.beside(h);
+    let u = ["i", "f", "z", "o"].map(|s| {
+        let second = p.bias(&format!("c_{s}^"));
+        p.affine(&format!("{s}^"), &v, z) + second
+    });
+    let latent = lstm_gates(u, cell);
+    let pi = latent[0].through(&p.get("P")).tanh().plus(around);
+    let (d_input, d_hidden) = (x.matrix().columns, h.matrix().columns);
+    let d3 = pi.part(0, d_input);
+    let d1 = pi.part(d_input, d_hidden);
+    let count = gates.len();
+    let products = gates.iter().enumerate().map(|(index, s)| {
+        let d = |kind: usize| {
+            let first = d_input + d_hidden + (kind * count + index) * d_hidden;
+            pi.part(first, d_hidden)
+        };
+        let name = |letter: &str| suffixed(letter, s);
+        [
+            d(0) * (d3.clone() * x.clone()).through(&p.get(&name("W"))),
+            d(1) * (d1.clone() * h.clone()).through(&p.get(&name("U"))),
+            d(2) * p.get(&name("b")),
+        ]
+    });
+    let [z, cell] = [0, 1].map(|index| latent[index].clone());
+    (products.collect(), [z, cell])
+}
+
+fn adaptive_rnn_of(p: &Named, x: &Value, state: &[Value], around: f64) -> Vec<Value> {
+    let (products, [z, cell]) = adapted(p, x, state, &[""], around);
+    let [from_input, from_hidden, bias] = products[0].clone();
+    vec![(from_input + from_hidden + bias).tanh(), z, cell]
+}
+
+pub(crate) fn adaptive_rnn(p: &Named, x: &Value, state: &[Value]) -> Vec<Value> {
+    adaptive_rnn_of(p, x, state, 0.0)
+}
+
+pub(crate) fn adaptive_rnn_from_identity(p: &Named, x: &Value, state: &[Value]) -> Vec<Value> {
+    adaptive_rnn_of(p, x, state, 1.0)
+}
+
+fn adaptive_gru_of(p: &Named, x: &Value, state: &[Value], around: f64) -> Vec<Value> {
+    let (products, [z, cell]) = adapted(p, x, state, &["r", "u", "n"], around);
+    let sum = |index: usize| {
+        let [from_input, from_hidden, bias] = products[index].clone();
+        (from_input + from_hidden + bias).sigmoid()
+    };
+    let (r, u) = (sum(0), sum(1));
+    let [from_input, from_hidden, bias] = products[2].clone();
+    let n = (from_input + bias + r * from_hidden).tanh();
+    vec![u.clone() * state[0].clone() + u.complement() * n, z, cell]
+}
+
+pub(crate) fn adaptive_gru(p: &Named, x: &Value, state: &[Value]) -> Vec<Value> {
+    adaptive_gru_of(p, x, state, 0.0)
+}
+
+pub(crate) fn adaptive_gru_from_identity(p: &Named, x: &Value, state: &[Value]) -> Vec<Value> {
+    adaptive_gru_of(p, x, state, 1.0)
+}

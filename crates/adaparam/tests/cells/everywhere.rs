@@ -4,9 +4,10 @@
 mod window;
 
 use adaparam::recurrent::{
-    Bidirectional, Execution, GruSettings, HyperLstmSettings, MelisLstmSettings, MiLstmSettings,
-    MiRnnSettings, MinGruSettings, MinLstmSettings, MlstmSettings, MogrifierSettings, MrnnSettings,
-    NasSettings, Recurrent, RhnSettings, RnnSettings, SlstmSettings, StackSizes,
+    AdaptiveGruSettings, AdaptiveRnnSettings, Bidirectional, Execution, GruSettings,
+    HyperLstmSettings, MelisLstmSettings, MiLstmSettings, MiRnnSettings, MinGruSettings,
+    MinLstmSettings, MlstmSettings, MogrifierSettings, MrnnSettings, NasSettings, Recurrent,
+    RhnSettings, RnnSettings, SlstmSettings, StackSizes,
 };
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::{Device, Tensor};
@@ -96,5 +97,7 @@ fn every_cell_reads_ragged_batches_and_both_directions_and_goes_on() {
         RhnSettings,
         RnnSettings,
         SlstmSettings,
+        AdaptiveRnnSettings,
+        AdaptiveGruSettings,
     ];
 }

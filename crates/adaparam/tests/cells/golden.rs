@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use adaparam::recurrent::Execution;
+use adaparam::recurrent::{AdaptiveLstmConfig, Execution, MainState, SubPolicies};
+use burn::module::Param;
+use burn::tensor::{Device, Tensor, TensorData};
 
 use super::case::Case;
 use super::given::{Given, Sizes};
@@ -247,4 +249,39 @@ fn golden_hyper_lstm() {
             ("c", 0.183_864_899_964),
         ],
     );
+}
+
+#[test]
+fn golden_adaptive_lstm() {
+    let device = Device::flex();
+    let row = |values: &[f64]| {
+        let data = TensorData::new(values.to_vec(), [1, values.len()]);
+        Tensor::<2>::from_data(data, &device)
+    };
+    let of_gates = |part: usize| GATES.map(|(_, numbers)| numbers[part]);
+    let mut lstm = AdaptiveLstmConfig::new(1, 1, 1).init(&device);
+    let cell = &mut lstm.layers[0];
+    cell.weight_input = Param::from_tensor(row(&of_gates(0)));
+    cell.weight_hidden = Param::from_tensor(row(&of_gates(1)));
+    cell.bias = Some(Param::from_tensor(row(&of_gates(2)).squeeze_dim(0)));
+    let diagonals = SubPolicies {
+        input: Some(row(&[0.8])),
+        hidden: Some(row(&[0.9])),
+        input_product: Some(row(&[0.7, 0.6, 0.5, 0.4])),
+        hidden_product: Some(row(&[0.3, 0.2, 0.1, -0.1])),
+        bias: Some(row(&[0.5, 0.4, 0.3, 0.2])),
+    };
+    let [hidden, memory] = STATE.map(|(_, value)| row(&[value]));
+    let state = MainState {
+        hidden,
+        cell: Some(memory),
+    };
+    let after = cell.adapt(row(&[X]), state, diagonals);
+    for (ours, expected) in [
+        (after.hidden, -0.037_441_468_408),
+        (after.cell.unwrap(), -0.069_076_061_262),
+    ] {
+        let ours: f64 = ours.into_scalar();
+        assert!((ours - expected).abs() < 1e-6, "{ours} is not {expected}");
+    }
 }

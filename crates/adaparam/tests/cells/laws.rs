@@ -3,7 +3,7 @@
 use adaparam::parameters::Parameters;
 use adaparam::recurrent::{
     Execution, ForgetGate, HyperLstmSettings, LstmConfig, MelisLstmSettings, MogrifierSettings,
-    Recurrent, StackOutput, StackSizes,
+    PolicyStart, Recurrent, StackOutput, StackSizes,
 };
 use burn::module::Param;
 use burn::tensor::{Device, Tensor};
@@ -386,6 +386,34 @@ fn a_normalised_hyper_lstm_has_a_gain_and_a_shift_for_each_gate_and_memory() {
     // Gain and shift of four gates and a memory cell, in both cells.
     let hyper = HyperLstmSettings::default().hyper;
     assert_eq!(count(&normalised) - count(&plain), 2 * 5 * (4 + hyper));
+}
+
+#[test]
+fn adaptive_cells_with_diagonals_of_one_are_the_plain_ones() {
+    for (is_gru, name) in [(false, "rnn"), (true, "gru-cudnn")] {
+        let adaptive = Case::adaptive("adaptive", is_gru, PolicyStart::Identity);
+        let plain = case(name);
+        let mut of_adaptive = given(&adaptive);
+        let mut of_plain = given(&plain);
+        for (name, matrix) in &mut of_plain.parameters {
+            match of_adaptive.parameters.get(name) {
+                Some(same) => matrix.clone_from(same),
+                // An adaptive GRU has no inner bias.
+                None => matrix.values.fill(0.0),
+            }
+        }
+        of_plain.input.clone_from(&of_adaptive.input);
+        let start = of_adaptive.states["h"].clone();
+        of_plain.states.insert("h".to_owned(), start);
+        assert_differ((&adaptive, &of_adaptive), (&plain, &of_plain));
+        fill(&mut of_adaptive, "P", 0.0);
+        let ours = outputs(&adaptive, &of_adaptive);
+        let ours = ours
+            .into_iter()
+            .filter(|(name, _)| !name.ends_with(['z', '^']));
+        let expected = outputs(&plain, &of_plain);
+        assert_agree(name, &ours.collect(), &expected, 1e-6, 1.0);
+    }
 }
 
 #[test]

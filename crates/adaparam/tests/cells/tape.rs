@@ -274,6 +274,24 @@ impl Value {
         self.tape.push(result, Some(pull))
     }
 
+    /// The columns from `first` on, `count` of them.
+    pub(crate) fn part(&self, first: usize, count: usize) -> Self {
+        let x = Rc::clone(&self.matrix);
+        let result = Matrix::from_fn(x.rows, count, |row, column| {
+            x.values[row * x.columns + first + column]
+        });
+        let of = self.index;
+        let pull: Pull = Box::new(move |gradient, all| {
+            for row in 0..x.rows {
+                for column in 0..count {
+                    let share = gradient.values[row * count + column];
+                    all[of].values[row * x.columns + first + column] += share;
+                }
+            }
+        });
+        self.tape.push(result, Some(pull))
+    }
+
     /// Both side by side.
     pub(crate) fn beside(&self, other: &Self) -> Self {
         let (a, b) = (Rc::clone(&self.matrix), Rc::clone(&other.matrix));

@@ -4,6 +4,7 @@ use adaparam_kernels::stack::Stack;
 use super::arguments::has_shape;
 use crate::recurrent::adaptive_cell::AdaptiveLstmCell;
 use crate::recurrent::adaptive_lstm::AdaptiveLstm;
+use crate::recurrent::gating::Gating;
 use crate::recurrent::latent::{PolicyLatent, Summary};
 use crate::recurrent::policy::{InputTying, LstmAdaptation, PolicyShape};
 
@@ -14,6 +15,9 @@ pub(crate) fn stack(lstm: &AdaptiveLstm) -> Option<Box<dyn Stack>> {
 
 fn shape(lstm: &AdaptiveLstm) -> Option<Shape> {
     let first = lstm.layers.first()?;
+    if first.gating != Gating::Lstm {
+        return None;
+    }
     let (kind, latent_hidden) = match &first.latent {
         PolicyLatent::Static(linear) => (Latent::Static, linear.weight.lazy_shape()[1]),
         PolicyLatent::Recurrent(cell) => (Latent::Recurrent, cell.weight_hidden.lazy_shape()[0]),
@@ -53,6 +57,7 @@ fn fits(lstm: &AdaptiveLstm, cell: &AdaptiveLstmCell, shape: &Shape, index: usiz
     let tied = PolicyShape {
         d_input: s.input,
         d_hidden: s.hidden,
+        n_parts: Gating::Lstm.parts(),
         bias: shape.bias,
         adaptation: lstm.adaptation,
         tying: InputTying::Tied,
