@@ -14,7 +14,7 @@ use adaparam_lm::{
 fn config(folder: &Path, kind: &str) -> LanguageModelConfig {
     let text = format!(
         "[data]\nset = \"files\"\ntrain = {:?}\n\n[model]\nembedding = 5\nhidden = 7\n\n[model.cell]\nkind = \"{kind}\"\n\n\
-         [train]\nepochs = 2\nbatch = 4\nwindow = 8\nvalid_batch = 2\ntest_batch = 2\n",
+         [train]\nepochs = 1\nbatch = 4\nwindow = 8\nvalid_batch = 2\ntest_batch = 2\n",
         folder.join("text.txt")
     );
     let config = LanguageModelConfig::parse("tiny.toml", &text).unwrap();
@@ -24,7 +24,7 @@ fn config(folder: &Path, kind: &str) -> LanguageModelConfig {
 
 fn text() -> String {
     let mut text = String::new();
-    for line in 0..60 {
+    for line in 0..40 {
         let (a, b) = (line * 7 % 5, line * 3 % 4);
         writeln!(text, "the word{a} sees the thing{b}").unwrap();
     }

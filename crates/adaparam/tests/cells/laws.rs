@@ -1,6 +1,5 @@
 //! What each cell does in its limits, in the layers themselves.
 
-use adaparam::parameters::Parameters;
 use adaparam::recurrent::{
     Execution, ForgetGate, HyperLstmSettings, LstmConfig, MelisLstmSettings, MogrifierSettings,
     PolicyStart, Recurrent, StackOutput, StackSizes,
