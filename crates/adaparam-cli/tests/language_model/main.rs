@@ -4,10 +4,10 @@
 #![allow(clippy::print_stderr)]
 
 mod bench;
+mod cells;
 mod command_line;
 mod commands;
 mod going_on;
-mod gru;
 mod own_sweep;
 mod own_text;
 mod precision;

@@ -105,10 +105,10 @@ impl HyperLstmSettings {
     }
 }
 
-/// A stack of HyperLSTM layers that carries its state. Should be created with [`HyperLstmSettings`].
+/// A stack of `HyperLSTM` layers that carries its state. Should be created with [`HyperLstmSettings`].
 pub type HyperLstm = Stacked<HyperLstmCell>;
 
-/// One layer of a HyperLSTM, for one step, with a smaller LSTM of hidden state `ĥ` that reads `[h; x]`:
+/// One layer of a `HyperLSTM`, for one step, with a smaller LSTM of hidden state `ĥ` that reads `[h; x]`:
 ///
 /// ```text
 /// z_h(s) = A_h(s) ĥ + a_h(s),  z_x(s) = A_x(s) ĥ + a_x(s),  z_b(s) = A_b(s) ĥ,    s in {i, f, z, o}

@@ -69,9 +69,13 @@ impl MogrifierSettings {
             output: self.output,
             bias: self.bias,
         };
-        let rounds = (0..self.rounds).map(|round| match scales_input(round) {
-            true => Round::new(d_hidden, d_input, self.rank, device),
-            false => Round::new(d_input, d_hidden, self.rank, device),
+        let rounds = (0..self.rounds).map(|round| {
+            let (from, to) = if scales_input(round) {
+                (d_hidden, d_input)
+            } else {
+                (d_input, d_hidden)
+            };
+            Round::new(from, to, self.rank, device)
         });
         MogrifierCell {
             rounds: rounds.collect(),

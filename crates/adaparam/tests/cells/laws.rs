@@ -117,6 +117,36 @@ fn deeper_layers_that_are_closed_are_not_there() {
 }
 
 #[test]
+fn both_forms_of_a_gru_agree_for_diagonal_weights_without_an_inner_bias_and_not_for_full_ones() {
+    let (cho, cudnn) = (case("gru-cho"), case("gru-cudnn"));
+    let mut given = given(&cudnn);
+    fill(&mut given, "c_n", 0.0);
+    assert_differ((&cho, &given), (&cudnn, &given));
+    for gate in ["r", "u", "n"] {
+        let matrix = given.parameters.get_mut(&format!("U_{gate}")).unwrap();
+        for (place, weight) in matrix.values.iter_mut().enumerate() {
+            if place % (SIZES.hidden + 1) != 0 {
+                *weight = 0.0;
+            }
+        }
+    }
+    assert_same("gru", (&cho, &given), (&cudnn, &given));
+}
+
+#[test]
+fn an_update_gate_of_one_copies_the_state() {
+    for name in ["gru-cho", "gru-cudnn"] {
+        let gru = case(name);
+        let mut given = given(&gru);
+        fill(&mut given, "b_u", OPEN);
+        let end = &outputs(&gru, &given)["final.h"];
+        for (end, start) in end.iter().zip(&given.states["h"].values) {
+            assert!((end - start).abs() < 1e-6, "{name}: {end} is not {start}");
+        }
+    }
+}
+
+#[test]
 fn a_nas_cell_without_a_past_has_no_third_branch_and_stays_bounded() {
     let nas = Case::named("nas", |_| false);
     let mut given = given(&nas);
