@@ -94,13 +94,13 @@ impl Case {
         let family = name.trim_end_matches(|c: char| c.is_ascii_digit());
         match family.trim_end_matches('-') {
             "rnn" => Self::new(name, RnnSettings { bias }, equations::rnn, H, named(&PLAIN)),
-            "lstm" => Self::new(
-                name,
-                LstmSettings { bias },
-                equations::lstm,
-                HC,
-                usual(&GATES),
-            ),
+            "lstm" => {
+                let settings = LstmSettings {
+                    bias,
+                    ..LstmSettings::default()
+                };
+                Self::new(name, settings, equations::lstm, HC, usual(&GATES))
+            }
             "lstm-capped" => Self::melis(name, InputGate::Capped, bias),
             "lstm-tied" => Self::melis(name, InputGate::Tied, bias),
             "lstm-free" => Self::melis(name, InputGate::Free, bias),
