@@ -77,6 +77,17 @@ impl ComputeChoice {
         Ok(())
     }
 
+    /// The same for one of several processes that share the cores of this machine, where no number was named.
+    pub(crate) fn place_among(&self, neighbours: usize) -> anyhow::Result<Place> {
+        let mut place = self.place()?;
+        if self.threads.is_none() && neighbours > 1 {
+            // A launcher may have given each process cores of its own.
+            let fair = (all_cores() / neighbours).max(1);
+            place.threads = place.threads.min(fair);
+        }
+        Ok(place)
+    }
+
     /// What was said, if this machine has it.
     pub(crate) fn place(&self) -> anyhow::Result<Place> {
         let instructions = match &self.instructions {
@@ -90,6 +101,20 @@ impl ComputeChoice {
             means: Means::Kernels,
         })
     }
+}
+
+/// Cores of this machine, whichever this process may use.
+fn all_cores() -> usize {
+    let told = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cores = told.lines().filter(|line| line.starts_with("processor"));
+    match cores.count() {
+        0 => cores_here(),
+        cores => cores,
+    }
+}
+
+fn cores_here() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn instructions(name: &str) -> anyhow::Result<Instructions> {

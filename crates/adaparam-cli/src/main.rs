@@ -8,6 +8,7 @@
 
 mod command;
 mod compute_choice;
+mod crew;
 mod data_folder;
 mod device;
 mod experiment_choice;
@@ -20,6 +21,7 @@ mod run_page;
 mod sample;
 mod say;
 mod shown_bytes;
+mod slurm;
 mod sweeping;
 mod training;
 
@@ -38,7 +40,7 @@ const INTERRUPTED: u8 = 130;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match Cli::parse().run() {
+    let code = match Cli::parse().run() {
         Ok(Verdict::Done) => ExitCode::SUCCESS,
         Ok(Verdict::ClaimMissed | Verdict::Diverged | Verdict::RunFailed) => ExitCode::from(1),
         Ok(Verdict::Interrupted) => ExitCode::from(INTERRUPTED),
@@ -47,10 +49,13 @@ fn main() -> ExitCode {
             ExitCode::from(INTERRUPTED)
         }
         Err(error) => {
+            crew::end_if_others_wait(&error);
             alert!("error: {}", told(&error));
             ExitCode::from(2)
         }
-    }
+    };
+    crew::leave();
+    code
 }
 
 /// An error with its causes, each told once: some errors tell their cause themselves.

@@ -29,6 +29,18 @@ macro_rules! alert {
 pub(crate) use {alert, remark, say};
 
 static QUIET: AtomicBool = AtomicBool::new(false);
+/// Where another process speaks for this one.
+static MUTE: AtomicBool = AtomicBool::new(false);
+
+/// Says nothing at all from now on.
+#[cfg(feature = "mpi")]
+pub(crate) fn be_mute() {
+    MUTE.store(true, Ordering::Relaxed);
+}
+
+fn is_mute() -> bool {
+    MUTE.load(Ordering::Relaxed)
+}
 
 /// Leaves out remarks and progress from now on.
 pub(crate) fn be_quiet() {
@@ -41,7 +53,7 @@ fn is_quiet() -> bool {
 
 /// Whether there is someone to see a bar of progress.
 pub(crate) fn shows_bars() -> bool {
-    !is_quiet() && std::io::stderr().is_terminal()
+    !is_quiet() && !is_mute() && std::io::stderr().is_terminal()
 }
 
 /// Columns of the terminal, as the shell tells them.
@@ -53,7 +65,9 @@ pub(crate) fn terminal_width() -> usize {
 }
 
 pub(crate) fn line(line: Arguments<'_>) {
-    or_end(writeln!(std::io::stdout().lock(), "{line}"));
+    if !is_mute() {
+        or_end(writeln!(std::io::stdout().lock(), "{line}"));
+    }
 }
 
 pub(crate) fn aside(line: Arguments<'_>) {
@@ -63,7 +77,9 @@ pub(crate) fn aside(line: Arguments<'_>) {
 }
 
 pub(crate) fn loud_aside(line: Arguments<'_>) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    if !is_mute() {
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
+    }
 }
 
 /// Ends the program if standard output could not be written: quietly if whoever reads has seen enough.

@@ -22,6 +22,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use crate::command::Verdict;
+use crate::crew::Crew;
 use crate::memory::peak_memory;
 use crate::run_page::{self, PAGE, Witnessed};
 use crate::sample::samples;
@@ -45,6 +46,8 @@ pub(crate) struct Session {
     pub(crate) json: bool,
     /// Set by Ctrl-C, SIGTERM and SIGHUP.
     pub(crate) stop: Arc<AtomicBool>,
+    /// Those that train together.
+    pub(crate) crew: Crew,
 }
 
 /// The number that was named, or that of `RAYON_NUM_THREADS`, the variable that the libraries heed too, or all cores.
@@ -66,7 +69,7 @@ pub(crate) fn lock(folder: &RunFolder) -> anyhow::Result<Option<RunLock>> {
             "{}: another process is at this run: wait until it has ended, or name another folder",
             folder.path().display()
         ),
-        Err(RunError::File { source, .. }) if source.kind() == ErrorKind::Unsupported => {
+        Err(RunError::NoLocks { .. }) => {
             alert!("warning: this file system knows no locks: let no other process train this run");
             Ok(None)
         }
@@ -103,11 +106,20 @@ impl Session {
                 corpus,
                 folder.path(),
                 machine,
+                self.crew.team(),
                 &self.stop,
                 &mut observers,
             )
         })?;
         display.bar.finish_and_clear();
+        if !self.crew.is_first() {
+            return match outcome {
+                Ok(Outcome::Finished(_)) => Ok(Verdict::Done),
+                Ok(Outcome::Stopped(_)) => Ok(Verdict::Interrupted),
+                Err(LmError::NonFinite { .. }) => Ok(Verdict::Diverged),
+                Err(error) => Err(error.into()),
+            };
+        }
         add_time(folder, started.elapsed(), snapshot.computed_with.as_deref())?;
         if let Ok(Outcome::Finished(finished)) = &outcome {
             folder.write_json(RESULT, finished)?;
@@ -137,8 +149,12 @@ impl Session {
                 if self.json {
                     print_json(&json!({"event": "stopped", "checkpoint": checkpoint}));
                 }
+                let launcher = match self.crew.ranks() {
+                    1 => String::new(),
+                    ranks => format!("mpirun -n {ranks} "),
+                };
                 alert!(
-                    "interrupted: everything is saved in {}\ngo on with: adaparam resume {}",
+                    "interrupted: everything is saved in {}\ngo on with: {launcher}adaparam resume {}",
                     checkpoint.display(),
                     shell_word(folder.path())
                 );
@@ -167,6 +183,21 @@ impl Session {
         };
         run_page::write(folder.path(), &witnessed);
     }
+}
+
+/// Lets the parts of a batch be such that the crew can share them, and says so where that is another number.
+pub(crate) fn settle_parts(train: &mut TrainSpec, crew: Crew) -> anyhow::Result<()> {
+    let parts = train.parts_for(crew.ranks())?;
+    if parts != train.parts {
+        alert!(
+            "train.parts = {parts}: set for {} ranks, which do not divide train.parts = {}; the last bits of results depend \
+             on it",
+            crew.ranks(),
+            train.parts
+        );
+        train.parts = parts;
+    }
+    Ok(())
 }
 
 /// Says which cuts of the learning rate do not fit the number of epochs, and how to give them so that they do.

@@ -2,7 +2,7 @@
 //!
 //! - [`stack`]: the contract of all recurrent stacks, forward and backward through time of a whole window;
 //! - [`alstm`] and [`lstm`]: the stacks of adaptive and plain LSTMs;
-//! - [`softmax`], [`embedding`], [`adam`]: the rest of a language model's training step;
+//! - [`softmax`], [`embedding`], [`adam`], [`sum`]: the rest of a language model's training step;
 //! - [`gemm`], [`math`], [`memory`]: products on packed panels, vector functions, buffers of an [`Element`];
 //! - [`simd`], [`threads`], [`Precision`]: instruction sets chosen at run time, a pool of threads, and the numbers that products
 //!   multiply. An [`Engine`] is one of each;
@@ -30,6 +30,7 @@ mod reduce;
 pub mod simd;
 pub mod softmax;
 pub mod stack;
+pub mod sum;
 pub mod threads;
 
 pub use element::{Bf16, Element};

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::LmError;
 use crate::config::{LanguageModelConfig, Version1};
 use crate::snapshot::{Counters, Snapshot, weights_file, weights_from};
+use crate::team::Team;
 use crate::tensor_file::TensorFile;
 
 const FOLDER: &str = "checkpoints";
@@ -27,6 +28,8 @@ const STATE: &str = "state.safetensors";
 const VOCABULARY: &str = "vocabulary.txt";
 const HEAD: &str = "checkpoint.json";
 const SUMS: &str = "SHA256SUMS";
+/// The files of a checkpoint in the order in which they are written.
+const NAMES: [&str; 6] = [WEIGHTS, OPTIMISER, STATE, VOCABULARY, HEAD, SUMS];
 /// How many of the newest are kept, besides the best.
 const KEPT: usize = 3;
 /// The format that is written; the one before it, 1, is read too.
@@ -296,13 +299,20 @@ fn verify(folder: &Path) -> Result<(), String> {
 
 /// Reads a checkpoint, whose sums are right.
 fn load(folder: &Path) -> Result<Snapshot, LmError> {
+    let read = |path: &Path| fs::read(path).map_err(RunError::file(path, "cannot read this file"));
+    parse(folder, |name| Ok(read(&folder.join(name))?))
+}
+
+/// The checkpoint of these files; `folder` is where messages say that they are.
+fn parse(
+    folder: &Path,
+    read: impl Fn(&str) -> Result<Vec<u8>, LmError>,
+) -> Result<Snapshot, LmError> {
     let at = |name: &str| folder.join(name);
-    let read =
-        |name: &str| fs::read(at(name)).map_err(RunError::file(at(name), "cannot read this file"));
     let tensors = |name: &str| TensorFile::parse(&at(name), &read(name)?);
     let head = Head::parse(&at(HEAD), &read(HEAD)?)?;
     head.config.check()?;
-    let vocabulary = Vocabulary::load(&at(VOCABULARY))?;
+    let vocabulary = Vocabulary::from_bytes(&at(VOCABULARY), read(VOCABULARY)?)?;
     head.config.check_tokens(&at(VOCABULARY), &vocabulary)?;
     let shapes = head.config.model.parameter_shapes(vocabulary.len());
     let weights = weights_from(&at(WEIGHTS), tensors(WEIGHTS)?, shapes)?;
@@ -312,4 +322,35 @@ fn load(folder: &Path) -> Result<Snapshot, LmError> {
     snapshot.set_optimiser(&at(OPTIMISER), tensors(OPTIMISER)?, head.optimiser)?;
     snapshot.set_state(&at(STATE), tensors(STATE)?)?;
     Ok(snapshot)
+}
+
+/// The first rank's snapshot at every rank of a team, whatever the others bring: weights that each would draw for itself could
+/// differ in their last bits, and not every machine need see the folder of the run.
+///
+/// # Errors
+///
+/// If what the first rank sends is no checkpoint.
+///
+/// # Panics
+///
+/// Panics if the first rank brings none.
+pub fn share(team: &dyn Team, own: Option<Snapshot>) -> Result<Snapshot, LmError> {
+    const BRINGS: &str = "the first rank brings a snapshot";
+    if team.ranks() == 1 {
+        return Ok(own.expect(BRINGS));
+    }
+    if team.is_first() {
+        let own = own.expect(BRINGS);
+        for (_, content) in files(&own) {
+            team.of_first(content);
+        }
+        return Ok(own);
+    }
+    let received = NAMES.map(|name| (name, team.of_first(Vec::new())));
+    parse(Path::new("from the first rank"), |name| {
+        let found = received.iter().find(|(known, _)| *known == name);
+        Ok(found
+            .map(|(_, content)| content.clone())
+            .unwrap_or_default())
+    })
 }

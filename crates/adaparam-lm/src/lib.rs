@@ -32,6 +32,7 @@ mod scorer;
 mod snapshot;
 mod speed;
 pub mod sweep;
+mod team;
 mod tensor_file;
 mod train;
 mod weight_drop;
@@ -42,6 +43,7 @@ pub use adaparam_kernels::simd::Instructions;
 pub use adaparam_kernels::{Engine, Precision};
 pub use cells::{CellChoice, CellSettings, Cells, register};
 pub use change::{KeyChange, change_run, key_changes};
+pub use checkpoint::share as share_snapshot;
 pub use choice::{AnySettings, Choice, Family, Registered};
 pub use compute::{
     Carried, Learner, Machine, Means, PHASES, Penalties, Phase, Phases, Place, Reader,
@@ -73,7 +75,8 @@ pub use preset::{DEFAULT_PRESET, Preset, baseline, preset, presets};
 pub use schedule::{Cuts, Decay, Plateau, ScheduleChoice, ScheduleSettings, Schedules};
 pub use scorer::{PlainReading, Scorer};
 pub use snapshot::{Best, Counters, Snapshot, weights_sum};
-pub use speed::{Activity, PhaseSpeed, Speed, measure};
+pub use speed::{Activity, PhaseSpeed, Speed, Together, measure};
+pub use team::{Alone, Team, Traffic};
 pub use tensor_file::{StoredTensor, TensorFile, TensorHead};
 pub use train::{Bits, Finished, Outcome, cut_columns, train};
 pub use weights::{ParameterShape, Storage, Weight, Weights};

@@ -1,9 +1,11 @@
 //! How fast a language model is trained, evaluated and generates on this machine, next to the machine's limits.
 
-use std::time::Instant;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use adaparam_data::draw::{Draws, Purpose};
-use adaparam_data::text::Columns;
+use adaparam_data::text::{Columns, Span};
 use adaparam_kernels::{Engine, peak};
 use burn::tensor::Device;
 use serde::Serialize;
@@ -14,7 +16,10 @@ use crate::config::LanguageModelConfig;
 use crate::generate::{Generator, Sampling};
 use crate::masks::{Droppable, MaskPlace, WindowMasks};
 use crate::model::LanguageModel;
+use crate::optimiser::Optimiser;
+use crate::team::{Alone, BatchLearner, Team, WindowDraws};
 use crate::weight_drop::WeightDrop;
+use crate::weights::Weights;
 
 /// Words generated in one measurement: fewer would be too short for the clock and the caches to settle.
 const WORDS_AT_ONCE: usize = 20;
@@ -55,7 +60,9 @@ pub struct Speed {
     pub batch: usize,
     /// Rows of a window.
     pub window: usize,
-    /// Threads.
+    /// Groups of columns whose gradients are added.
+    pub parts: usize,
+    /// Threads, of each rank where there are several.
     pub threads: usize,
     /// The instruction set, and with narrow numbers the precision: `avx2`, `avx2-bf16`.
     pub instructions: &'static str,
@@ -86,6 +93,24 @@ pub struct Speed {
     pub peak_rss_mb: Option<f64>,
     /// Where the time of a training step goes.
     pub phases: Vec<PhaseSpeed>,
+    /// What several ranks have to do with each other; nothing where there is one.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub together: Option<Together>,
+}
+
+/// A training step that several ranks make together.
+#[derive(Debug, Clone, Serialize)]
+pub struct Together {
+    /// How many there are.
+    pub ranks: usize,
+    /// Milliseconds of a step in communication, waiting for other ranks included; the median of the first rank.
+    pub communication_ms: f64,
+    /// Millions of bytes that all ranks together send in a step.
+    pub sent_mb_per_step: f64,
+    /// Milliseconds of the same step by the first rank alone, with the threads of one rank and the batch in one part.
+    pub alone_ms_per_step: f64,
+    /// That time, shared between all ranks, as a fraction of what a step takes.
+    pub efficiency: f64,
 }
 
 /// The speed of one phase of a training step.
@@ -103,12 +128,15 @@ pub struct PhaseSpeed {
 
 /// Measures what a model of `config` does with a vocabulary of so many words. Words are random: speed does not depend
 /// on what they say. `watch` is told how many repetitions are done.
+///
+/// Training steps are made by the whole team, and then by its first rank alone; every rank calls this.
 pub fn measure(
     config: &LanguageModelConfig,
     vocabulary: usize,
     what: Activity,
     repetitions: usize,
     machine: &Machine,
+    team: &dyn Team,
     watch: &mut dyn FnMut(usize),
 ) -> Result<Speed, LmError> {
     let (spec, train) = (&config.model, &config.train);
@@ -116,9 +144,7 @@ pub fn measure(
     let parameters = spec.parameter_count(vocabulary);
     let memory_gbps = peak::memory_gbps(engine, parameters * 4);
     let model = LanguageModel::new(spec, vocabulary, &Device::flex());
-    let sites = model.layers().sites();
-    let mut weight_drop = WeightDrop::new(&model, train.dropout.weight);
-    let mut weights = model.draw(train.seed);
+    let weights = model.draw(train.seed);
     let (batch, window) = match what {
         Activity::Step => (train.batch, train.window),
         Activity::Eval => (train.valid_batch, train.window),
@@ -129,37 +155,17 @@ pub fn measure(
     let window = columns.window(0, window);
     let mut clock = Clock::new(engine, repetitions, watch);
     let mut phases: Vec<Phases> = Vec::new();
+    let mut traffic: Vec<(Duration, u64)> = Vec::new();
     let mut words = window.targets.len();
     match what {
         Activity::Step => {
-            let mut learner = machine.learner(spec, vocabulary);
-            learner.penalise(train.penalties());
-            let mut optimiser = train.new_optimiser(&weights);
-            let droppable = Droppable {
-                vocabulary,
-                embedding: spec.embedding,
-                sites,
-            };
-            let mut state = None;
+            let mut steps = Steps::new(config, vocabulary, &columns, machine, team);
             clock.run(|step| {
-                let place = MaskPlace {
-                    draws: Draws::new(train.seed),
-                    epoch: 0,
-                    step,
-                    first_column: 0,
-                };
-                let shape = [window.steps, batch];
-                let (rates, sharing) = (&train.dropout, train.masks);
-                let masks = WindowMasks::draw_shared(place, shape, &droppable, rates, sharing);
-                let before = state.take();
-                state = Some(weight_drop.with_dropped(place, &mut weights, |weights| {
-                    learner.learn(engine, weights, &window, before, Some(&masks))
-                }));
-                let gradients = weight_drop.gradients(learner.gradients());
-                // Weights stay about as they are: this is no training.
-                optimiser.update(engine, &mut weights, &gradients, 1e-6);
-                learner.phases().done(Phase::Optimiser);
-                phases.push(learner.phases().clone());
+                let before = team.traffic();
+                phases.push(steps.make(step));
+                let after = team.traffic();
+                let time = after.time.saturating_sub(before.time);
+                traffic.push((time, after.sent - before.sent));
             });
         }
         Activity::Eval => {
@@ -182,6 +188,15 @@ pub fn measure(
     }
     let [lower, median, upper] = quartiles(&mut clock.times);
     let [_, fma_peak, _] = quartiles(&mut clock.peaks);
+    let together = (what == Activity::Step && team.ranks() > 1).then(|| {
+        together(
+            config, vocabulary, &columns, machine, team, &traffic, median,
+        )
+    });
+    let fma_peak = match &together {
+        Some(together) => fma_peak * together.ranks as f64,
+        None => fma_peak,
+    };
     let products = match what {
         Activity::Step => 3,
         Activity::Eval | Activity::Generate(_) => 1,
@@ -198,6 +213,7 @@ pub fn measure(
         parameters,
         batch,
         window: window.steps,
+        parts: train.parts,
         threads: engine.pool().threads(),
         instructions: machine.computes_with(spec),
         precision: machine.engine.precision().name(),
@@ -218,7 +234,131 @@ pub fn measure(
             vocabulary * spec.embedding,
             words,
         ),
+        together,
     })
+}
+
+/// Training steps of one window.
+struct Steps<'a> {
+    machine: &'a Machine,
+    config: &'a LanguageModelConfig,
+    batch: BatchLearner<'a>,
+    weights: Weights,
+    optimiser: Box<dyn Optimiser>,
+    droppable: Droppable,
+    weight_drop: WeightDrop,
+    span: Span,
+}
+
+impl<'a> Steps<'a> {
+    fn new(
+        config: &'a LanguageModelConfig,
+        vocabulary: usize,
+        columns: &Columns,
+        machine: &'a Machine,
+        team: &'a dyn Team,
+    ) -> Self {
+        let (spec, train) = (&config.model, &config.train);
+        let model = LanguageModel::new(spec, vocabulary, &Device::flex());
+        let sites = model.layers().sites();
+        let weight_drop = WeightDrop::new(&model, train.dropout.weight);
+        let weights = model.draw(train.seed);
+        Self {
+            machine,
+            config,
+            batch: BatchLearner::new(config, vocabulary, columns, machine, team),
+            optimiser: train.new_optimiser(&weights),
+            weight_drop,
+            weights,
+            droppable: Droppable {
+                vocabulary,
+                embedding: spec.embedding,
+                sites,
+            },
+            span: Span {
+                start: 0,
+                length: columns.steps(),
+            },
+        }
+    }
+
+    /// Makes one; tells where its time went.
+    fn make(&mut self, step: u64) -> Phases {
+        let train = &self.config.train;
+        let engine = &self.machine.engine;
+        let place = MaskPlace {
+            draws: Draws::new(train.seed),
+            epoch: 0,
+            step,
+            first_column: 0,
+        };
+        let drawn = |own: &Range<usize>| {
+            let place = MaskPlace {
+                first_column: own.start,
+                ..place
+            };
+            let shape = [self.span.length, own.len()];
+            let (rates, sharing) = (&train.dropout, train.masks);
+            WindowDraws {
+                masks: WindowMasks::draw_shared(place, shape, &self.droppable, rates, sharing),
+                forgets: None,
+            }
+        };
+        let go_on = AtomicBool::new(false);
+        let (batch, span) = (&mut self.batch, self.span);
+        self.weight_drop
+            .with_dropped(place, &mut self.weights, |weights| {
+                batch.learn(engine, weights, span, drawn, &go_on)
+            });
+        let gradients = self.weight_drop.gradients(self.batch.gradients(engine));
+        // Weights stay about as they are: this is no training.
+        self.optimiser
+            .update(engine, &mut self.weights, &gradients, 1e-6);
+        self.batch.phases().done(Phase::Optimiser);
+        self.batch.phases().clone()
+    }
+}
+
+/// What the ranks had to do with each other in steps of `seconds`, beside the same steps by the first rank alone.
+fn together(
+    config: &LanguageModelConfig,
+    vocabulary: usize,
+    columns: &Columns,
+    machine: &Machine,
+    team: &dyn Team,
+    traffic: &[(Duration, u64)],
+    seconds: f64,
+) -> Together {
+    let traffic = &traffic[WARM_UP.min(traffic.len())..];
+    let mut times: Vec<f64> = traffic.iter().map(|(time, _)| time.as_secs_f64()).collect();
+    let sent = traffic.first().map_or(0, |(_, sent)| *sent);
+    let all_sent = team.gather(&sent.to_le_bytes());
+    let all_sent = all_sent.iter().filter_map(|bytes| {
+        let bytes: [u8; 8] = bytes.as_slice().try_into().ok()?;
+        Some(u64::from_le_bytes(bytes))
+    });
+    let all_sent: u64 = all_sent.sum();
+    let mut alone = f64::NAN;
+    if team.is_first() {
+        let mut config = config.clone();
+        config.train.parts = 1;
+        let mut steps = Steps::new(&config, vocabulary, columns, machine, &Alone);
+        let mut watch = |_| ();
+        let mut clock = Clock::new(&machine.engine, times.len(), &mut watch);
+        clock.run(|step| {
+            steps.make(step);
+        });
+        alone = quartiles(&mut clock.times)[1];
+    }
+    team.wait_for_all();
+    let ranks = team.ranks();
+    Together {
+        ranks,
+        communication_ms: 1e3 * quartiles(&mut times)[1],
+        sent_mb_per_step: all_sent as f64 / 1e6,
+        alone_ms_per_step: 1e3 * alone,
+        efficiency: alone / (ranks as f64 * seconds),
+    }
 }
 
 /// Times repetitions, with the multiply-add peak taken between them.
@@ -339,7 +479,7 @@ mod tests {
         ] {
             let mut seen = 0;
             let mut watch = |done| seen = done;
-            let speed = measure(&config, 50, what, 5, &machine, &mut watch);
+            let speed = measure(&config, 50, what, 5, &machine, &Alone, &mut watch);
             let speed = speed.unwrap();
             assert_eq!(seen, 5);
             assert_eq!(speed.parameters, config.model.parameter_count(50));
@@ -362,7 +502,16 @@ mod tests {
             means: Means::Tensors,
             ..machine
         };
-        let speed = measure(&config, 50, Activity::Step, 3, &machine, &mut |_| ()).unwrap();
+        let speed = measure(
+            &config,
+            50,
+            Activity::Step,
+            3,
+            &machine,
+            &Alone,
+            &mut |_| (),
+        )
+        .unwrap();
         let names: Vec<&str> = speed.phases.iter().map(|phase| phase.phase).collect();
         assert_eq!(names, ["forward and backward", "optimiser"]);
         let products = speed.phases[0].gflops.unwrap() * speed.phases[0].ms / 1e3;

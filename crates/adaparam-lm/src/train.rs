@@ -1,5 +1,6 @@
 //! The training loop.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -14,13 +15,14 @@ use crate::LmError;
 use crate::checkpoint;
 use crate::compute::Machine;
 use crate::config::{LanguageModelConfig, RateScale, TrainSpec};
-use crate::evaluate::{Evaluation, bits, evaluate, sum};
+use crate::evaluate::{Evaluation, bits, evaluate};
 use crate::event::{Observer, Observers, TrainEvent};
 use crate::log::{Log, rounded};
 use crate::masks::{Droppable, MaskPlace, WindowMasks};
 use crate::model::LanguageModel;
 use crate::scorer::PlainReading;
 use crate::snapshot::{Best, Snapshot};
+use crate::team::{BatchLearner, BatchLoss, SharedReading, Team, WindowDraws};
 use crate::weight_drop::WeightDrop;
 use crate::weights::Weights;
 
@@ -92,11 +94,18 @@ pub fn cut_columns(spec: &TrainSpec, corpus: &Corpus) -> Result<[Columns; 3], Ru
     ])
 }
 
-/// Trains from where `snapshot` is to the end, or until `stop` is set, in the folder of a run.
+/// Trains from where `snapshot` is to the end, or until `stop` is set at one of the team, in the folder of a run.
+///
+/// Every rank of the team calls this with the same snapshot and text; the first one writes and tells the observers.
 ///
 /// # Errors
 ///
-/// [`LmError::NonFinite`] before an update with a loss or gradient that is no number, and faults of the disk.
+/// [`LmError::NonFinite`] before an update with a loss or gradient that is no number, at every rank, and faults of the disk at
+/// the first one.
+///
+/// # Panics
+///
+/// Panics unless the ranks divide `train.parts`.
 #[expect(
     clippy::too_many_lines,
     reason = "the whole of training, read from top to bottom"
@@ -106,6 +115,7 @@ pub fn train(
     corpus: &Corpus,
     run: &Path,
     machine: &Machine,
+    team: &dyn Team,
     stop: &AtomicBool,
     observers: &mut Observers<'_>,
 ) -> Result<Outcome, LmError> {
@@ -121,14 +131,9 @@ pub fn train(
         sites: undrawn.layers().sites(),
     };
     let mut weight_drop = WeightDrop::new(&undrawn, spec.dropout.weight);
-    let mut log = Log::open(
-        run,
-        snapshot.counters.log_bytes,
-        snapshot.vocabulary.tokens(),
-    )?;
-    let mut last_good = checkpoint::saved(run, snapshot)?;
-    let mut learner = machine.learner(&model, vocabulary);
-    learner.penalise(spec.penalties());
+    let mut keeper = Keeper::new(run, snapshot, team, observers)?;
+    let mut batch = BatchLearner::new(&snapshot.config, vocabulary, &columns, machine, team);
+    batch.carry(snapshot.state.take());
     snapshot.computed_with = Some(machine.computes_with(&model).to_owned());
 
     while snapshot.counters.epoch < spec.epochs
@@ -138,31 +143,36 @@ pub fn train(
         let plan = spec.windows().plan(draws, epoch, columns.steps());
         for (step, span) in (0..).zip(&plan).skip(snapshot.counters.step as usize) {
             let started = Instant::now();
-            let window = columns.window(span.start, span.length);
             let place = MaskPlace {
                 draws,
                 epoch,
                 step,
                 first_column: 0,
             };
-            let shape = [window.steps, window.batch];
-            let masks =
-                WindowMasks::draw_shared(place, shape, &droppable, &spec.dropout, spec.masks);
-            let mut before = snapshot.state.take();
-            if let (Some(state), true) = (&mut before, spec.forget > 0.0) {
-                state.forget(&place.forgetful(spec.forget, window.batch));
-            }
-
+            let drawn = |own: &Range<usize>| {
+                let place = MaskPlace {
+                    first_column: own.start,
+                    ..place
+                };
+                let shape = [span.length, own.len()];
+                let (rates, sharing) = (&spec.dropout, spec.masks);
+                WindowDraws {
+                    masks: WindowMasks::draw_shared(place, shape, &droppable, rates, sharing),
+                    forgets: (spec.forget > 0.0).then(|| place.forgetful(spec.forget, own.len())),
+                }
+            };
             let engine = &machine.engine;
-            let after = weight_drop.with_dropped(place, &mut snapshot.weights, |weights| {
-                learner.learn(engine, weights, &window, before, Some(&masks))
+            let BatchLoss {
+                loss,
+                stop: stopped,
+            } = weight_drop.with_dropped(place, &mut snapshot.weights, |weights| {
+                batch.learn(engine, weights, *span, drawn, stop)
             });
-            let loss = sum(learner.losses()) / learner.losses().len() as f64;
             let not_finite = |what| LmError::NonFinite {
                 what,
                 epoch: epoch + 1,
                 step: step + 1,
-                checkpoint: last_good.clone(),
+                checkpoint: keeper.last_good.clone(),
             };
             if !loss.is_finite() {
                 return Err(not_finite("loss"));
@@ -174,14 +184,13 @@ pub fn train(
             let losses = &snapshot.counters.valid_losses;
             let learning_rate = spec.learning_rate_at(epoch, losses, length)
                 * spec.warmth_after(snapshot.counters.updates);
-            let gradients = weight_drop.gradients(learner.gradients());
+            let gradients = weight_drop.gradients(batch.gradients(engine));
             let (optimiser, weights) = (&mut snapshot.optimiser, &mut snapshot.weights);
             let norm = optimiser.update(engine, weights, &gradients, learning_rate);
             if !norm.is_finite() {
                 return Err(not_finite("gradient"));
             }
 
-            snapshot.state = Some(after);
             snapshot.counters.step += 1;
             snapshot.counters.updates += 1;
             let rows_done = (span.start + span.length) as f64 / columns.steps() as f64;
@@ -190,32 +199,34 @@ pub fn train(
                 step: step + 1,
                 steps: plan.len() as u64,
                 window: span.length,
-                words: window.targets.len(),
+                words: span.length * columns.batch(),
                 loss,
                 norm,
                 learning_rate,
                 seconds: started.elapsed().as_secs_f64(),
                 done: (epoch as f64 + rows_done) / spec.epochs as f64,
             };
-            tell(&event, snapshot, &mut log, observers)?;
+            keeper.tell(&event, snapshot)?;
 
             let is_due = snapshot
                 .counters
                 .updates
                 .is_multiple_of(spec.checkpoint_every);
-            let stopped = stop.load(Ordering::Relaxed);
             if stopped || (is_due && snapshot.counters.step < plan.len() as u64) {
-                last_good = save(run, snapshot, &log, observers)?;
+                snapshot.state = batch.carried();
+                keeper.save(snapshot)?;
             }
             if stopped {
-                return Ok(Outcome::Stopped(last_good));
+                return Ok(Outcome::Stopped(keeper.last_good));
             }
         }
 
-        observers.tell(&TrainEvent::Validating)?;
-        let (evaluation, raw) = match validate(machine, snapshot, &valid_columns, stop) {
+        keeper.announce(&TrainEvent::Validating)?;
+        let (evaluation, raw) = match validate(machine, snapshot, &valid_columns, team, stop) {
             Err(LmError::Run(RunError::Stopped)) => {
-                return Ok(Outcome::Stopped(save(run, snapshot, &log, observers)?));
+                snapshot.state = batch.carried();
+                keeper.save(snapshot)?;
+                return Ok(Outcome::Stopped(keeper.last_good));
             }
             other => other?,
         };
@@ -226,9 +237,10 @@ pub fn train(
                 what: "validation perplexity",
                 epoch: epoch + 1,
                 step: snapshot.counters.step,
-                checkpoint: last_good,
+                checkpoint: keeper.last_good,
             });
         }
+        batch.carry(None);
         snapshot.state = None;
         snapshot.counters.epoch += 1;
         snapshot.counters.step = 0;
@@ -251,54 +263,119 @@ pub fn train(
             raw_perplexity: raw.map(|raw| raw.perplexity()),
             best: is_best,
         };
-        tell(&event, snapshot, &mut log, observers)?;
-        last_good = save(run, snapshot, &log, observers)?;
-        if stop.load(Ordering::Relaxed) {
-            return Ok(Outcome::Stopped(last_good));
+        keeper.tell(&event, snapshot)?;
+        keeper.save(snapshot)?;
+        if team.any(stop.load(Ordering::Relaxed)) {
+            return Ok(Outcome::Stopped(keeper.last_good));
         }
     }
 
-    observers.tell(&TrainEvent::Testing)?;
-    let best = checkpoint::best(run)?.snapshot;
+    // The test text has one column: the first rank reads it, and tells the others how it went.
+    let ending = if team.is_first() {
+        test(snapshot, machine, &test_columns, &mut keeper, stop)?
+    } else {
+        Ending::Awaited
+    };
+    match ending.told(team) {
+        Ending::Finished { test } => Ok(Outcome::Finished(finished(
+            snapshot,
+            test,
+            [&valid_columns, &test_columns],
+        ))),
+        Ending::NonFinite { epoch, step } => Err(LmError::NonFinite {
+            what: "test perplexity",
+            epoch,
+            step,
+            checkpoint: keeper.last_good,
+        }),
+        Ending::Stopped | Ending::Awaited => Ok(Outcome::Stopped(keeper.last_good)),
+    }
+}
+
+/// How the reading of the test text ended.
+#[derive(Debug, Clone, Copy, Serialize, serde::Deserialize)]
+enum Ending {
+    /// Another rank reads it.
+    Awaited,
+    /// With this loss, in nats per word.
+    Finished { test: f64 },
+    /// With a perplexity that is no number, by the model of this place.
+    NonFinite { epoch: u64, step: u64 },
+    /// On request.
+    Stopped,
+}
+
+impl Ending {
+    /// How it ended at the first rank.
+    fn told(self, team: &dyn Team) -> Self {
+        team.wait_for_all();
+        let bytes = serde_json::to_vec(&self).expect("an ending has a JSON form");
+        let first = team.of_first(bytes);
+        // A number in JSON is read back as it was: the first rank has its own.
+        if team.is_first() {
+            self
+        } else {
+            serde_json::from_slice(&first).unwrap_or(self)
+        }
+    }
+}
+
+/// Reads the test text with the best epoch's model.
+fn test(
+    snapshot: &mut Snapshot,
+    machine: &Machine,
+    columns: &Columns,
+    keeper: &mut Keeper<'_, '_>,
+    stop: &AtomicBool,
+) -> Result<Ending, LmError> {
+    keeper.announce(&TrainEvent::Testing)?;
+    let best = checkpoint::best(keeper.run)?.snapshot;
     let weights = best.evaluation_weights();
-    let test = match read(machine, &best.config, &weights, &test_columns, stop) {
-        Err(LmError::Run(RunError::Stopped)) => return Ok(Outcome::Stopped(last_good)),
+    let test = match read(machine, &best.config, &weights, columns, stop) {
+        Err(LmError::Run(RunError::Stopped)) => return Ok(Ending::Stopped),
         other => other?,
     };
     if !test.perplexity().is_finite() {
-        return Err(LmError::NonFinite {
-            what: "test perplexity",
+        return Ok(Ending::NonFinite {
             epoch: best.counters.epoch,
             step: best.counters.step,
-            checkpoint: last_good,
         });
     }
     let event = TrainEvent::Tested {
         loss: test.loss(),
         perplexity: test.perplexity(),
     };
-    tell(&event, snapshot, &mut log, observers)?;
+    keeper.tell(&event, snapshot)?;
+    Ok(Ending::Finished { test: test.loss() })
+}
+
+/// What a training came to whose best model reads the test text with this loss.
+fn finished(
+    snapshot: &Snapshot,
+    test: f64,
+    [valid_columns, test_columns]: [&Columns; 2],
+) -> Finished {
     let tokens = snapshot.vocabulary.tokens();
     let best = snapshot
         .counters
         .best
         .as_ref()
         .expect("an epoch is finished");
-    Ok(Outcome::Finished(Finished {
+    Finished {
         parameters: snapshot.weights.numbers(),
         epochs: snapshot.counters.epoch,
         best_epoch: best.epoch,
         checkpoint: best.checkpoint.clone(),
         valid_perplexity: rounded(best.loss.exp()),
         valid_words: valid_columns.predictions(),
-        test_perplexity: rounded(test.perplexity()),
+        test_perplexity: rounded(test.exp()),
         test_words: test_columns.predictions(),
         bits: tokens.is_measured_in_bits().then(|| Bits {
             per: tokens.unit().to_owned(),
             valid: rounded(bits(best.loss)),
-            test: rounded(test.bits()),
+            test: rounded(bits(test)),
         }),
-    }))
+    }
 }
 
 /// Reads the validation text with the weights that a run is evaluated with, and with those that are trained if they are
@@ -307,9 +384,11 @@ fn validate(
     machine: &Machine,
     snapshot: &Snapshot,
     columns: &Columns,
+    team: &dyn Team,
     stop: &AtomicBool,
 ) -> Result<(Evaluation, Option<Evaluation>), LmError> {
-    let read = |weights: &Weights| read(machine, &snapshot.config, weights, columns, stop);
+    let config = &snapshot.config;
+    let read = |weights: &Weights| read_together(machine, config, weights, columns, team, stop);
     let evaluation = read(&snapshot.evaluation_weights())?;
     let averages = snapshot.optimiser.evaluation_values().is_some();
     let raw = averages.then(|| read(&snapshot.weights)).transpose()?;
@@ -328,28 +407,87 @@ fn read(
     evaluate(&mut reading, columns, config.train.window, stop, |_, _| ())
 }
 
-/// Tells the log, whose length is part of where the run is, and then everybody else.
-fn tell(
-    event: &TrainEvent,
-    snapshot: &mut Snapshot,
-    log: &mut Log,
-    observers: &mut Observers<'_>,
-) -> Result<(), LmError> {
-    log.see(event)?;
-    snapshot.counters.log_bytes = log.bytes();
-    observers.tell(event)
+/// The same, each rank of the team some columns, until one of them is told to stop.
+fn read_together(
+    machine: &Machine,
+    config: &LanguageModelConfig,
+    weights: &Weights,
+    columns: &Columns,
+    team: &dyn Team,
+    stop: &AtomicBool,
+) -> Result<Evaluation, LmError> {
+    if team.ranks() == 1 {
+        return read(machine, config, weights, columns, stop);
+    }
+    let agreed = AtomicBool::new(false);
+    let model = &config.model;
+    let mut reading = SharedReading::new(machine, model, weights, columns, team, stop, &agreed);
+    evaluate(
+        &mut reading,
+        columns,
+        config.train.window,
+        &agreed,
+        |_, _| (),
+    )
 }
 
-fn save(
-    run: &Path,
-    snapshot: &Snapshot,
-    log: &Log,
-    observers: &mut Observers<'_>,
-) -> Result<PathBuf, LmError> {
-    log.sync()?;
-    let path = checkpoint::save(run, snapshot)?;
-    observers.tell(&TrainEvent::Saved {
-        checkpoint: path.clone(),
-    })?;
-    Ok(path)
+/// What the first rank writes and tells; the others keep nothing.
+struct Keeper<'a, 'o> {
+    run: &'a Path,
+    log: Option<Log>,
+    observers: &'a mut Observers<'o>,
+    /// The newest checkpoint.
+    last_good: PathBuf,
+}
+
+impl<'a, 'o> Keeper<'a, 'o> {
+    fn new(
+        run: &'a Path,
+        snapshot: &Snapshot,
+        team: &dyn Team,
+        observers: &'a mut Observers<'o>,
+    ) -> Result<Self, LmError> {
+        let (log, last_good) = if team.is_first() {
+            let tokens = snapshot.vocabulary.tokens();
+            let log = Log::open(run, snapshot.counters.log_bytes, tokens)?;
+            (Some(log), checkpoint::saved(run, snapshot)?)
+        } else {
+            (None, run.to_path_buf())
+        };
+        Ok(Self {
+            run,
+            log,
+            observers,
+            last_good,
+        })
+    }
+
+    /// Tells the log, whose length is part of where the run is, and then everybody else.
+    fn tell(&mut self, event: &TrainEvent, snapshot: &mut Snapshot) -> Result<(), LmError> {
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        log.see(event)?;
+        snapshot.counters.log_bytes = log.bytes();
+        self.observers.tell(event)
+    }
+
+    /// Tells those who watch what the log does not hold.
+    fn announce(&mut self, event: &TrainEvent) -> Result<(), LmError> {
+        match self.log {
+            Some(_) => self.observers.tell(event),
+            None => Ok(()),
+        }
+    }
+
+    fn save(&mut self, snapshot: &Snapshot) -> Result<(), LmError> {
+        let Some(log) = &self.log else {
+            return Ok(());
+        };
+        log.sync()?;
+        self.last_good = checkpoint::save(self.run, snapshot)?;
+        self.observers.tell(&TrainEvent::Saved {
+            checkpoint: self.last_good.clone(),
+        })
+    }
 }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use adaparam_data::text::Corpus;
 use adaparam_lm::{
-    LanguageModelConfig, Machine, Observers, Outcome, Snapshot, TrainEvent, Watch, checkpoint,
-    export, open_model, train,
+    Alone, LanguageModelConfig, Machine, Observers, Outcome, Snapshot, TrainEvent, Watch,
+    checkpoint, export, open_model, train,
 };
 
 fn config() -> LanguageModelConfig {
@@ -61,7 +61,16 @@ fn trained(run: &Path, corpus: &Corpus, steps: usize) -> Outcome {
     let mut observers = Observers::none().with(&mut watch);
     let machine = Machine::cpu(1);
     assert_eq!(machine.computes_with(&snapshot.config.model), "tensors");
-    train(&mut snapshot, corpus, run, &machine, &stop, &mut observers).unwrap()
+    train(
+        &mut snapshot,
+        corpus,
+        run,
+        &machine,
+        &Alone,
+        &stop,
+        &mut observers,
+    )
+    .unwrap()
 }
 
 #[test]

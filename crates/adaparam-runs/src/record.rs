@@ -29,6 +29,9 @@ pub struct RunRecord {
     pub device: String,
     /// Runs at a time.
     pub threads: usize,
+    /// Processes that train together, where there are several.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub ranks: usize,
     /// Seeds used.
     pub seeds: Vec<u64>,
     /// SHA-256 of the data, by name.
@@ -48,6 +51,16 @@ pub struct RunRecord {
     /// Keys that were changed after the run had begun, the earliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<RunChange>,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// Of no ranks nothing is said either.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_one(ranks: &usize) -> bool {
+    *ranks <= 1
 }
 
 /// Where the weights that a run began with come from. No path: runs are moved and sent around.

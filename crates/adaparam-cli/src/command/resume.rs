@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use adaparam_data::text::Corpus;
 use adaparam_lm::sweep::Sweep;
 use adaparam_lm::{KeyChange, LanguageModelConfig, Snapshot, change_run, checkpoint};
 use adaparam_runs::date::utc;
@@ -13,11 +14,12 @@ use clap::Args;
 
 use super::Verdict;
 use crate::compute_choice::ComputeChoice;
+use crate::crew::Crew;
 use crate::data_folder::data_folder;
 use crate::interrupt;
 use crate::model_choice::{assignment, with_changes};
 use crate::say::remark;
-use crate::training::{CONFIG, RESULT, Session, lock, report_damaged, warn_of_cuts};
+use crate::training::{CONFIG, RESULT, Session, lock, report_damaged, settle_parts, warn_of_cuts};
 
 /// Go on with a run: one that was interrupted, or a finished one under changed keys
 #[derive(Debug, Args)]
@@ -26,6 +28,7 @@ Examples:
   adaparam resume runs/quick-seed-1
   adaparam resume runs/quick-seed-1 --set train.epochs=20   train a finished run further
   adaparam resume runs/quick-seed-1 --set train.epochs=20 --set 'train.cut_at=[0.53, 0.84]'
+  mpirun -n 4 adaparam resume runs/ptb-17m-seed-1           with as many processes as there are now (docs/clusters.md)
 
 The run goes on from its newest checkpoint that is whole, and ends with the same numbers as if it had never stopped.
 
@@ -57,35 +60,39 @@ impl Resume {
             let change = ("train.precision".to_owned(), precision.clone());
             self.changes.push(change);
         }
+        let crew = Crew::join()?;
+        let place = crew.agree(self.compute.place_among(crew.neighbours))?;
         let session = Session {
-            place: self.compute.place()?,
+            place,
             json: self.json,
             stop: interrupt::stop_flag()?,
+            crew,
         };
         let folder = RunFolder::at(&self.run);
-        let is_run = checkpoint::has_checkpoints(&self.run);
-        let _lock = is_run.then(|| lock(&folder)).transpose()?;
-        let found = checkpoint::newest(&self.run)?;
-        report_damaged(&found.damaged);
-        let mut snapshot = found.snapshot;
-        if !self.changes.is_empty() {
-            refuse_a_run_of_a_sweep(&self.run)?;
-        }
-        let config = with_changes(snapshot.config.clone(), &self.changes)?;
-        self.compute.check_training(&session.place, &config)?;
-        let data = &snapshot.config.data;
-        let corpus = data.corpus(&data_folder(self.data.as_deref())?)?;
-        if corpus.checksum().to_string() != snapshot.corpus {
-            bail!(
-                "{}: the text is not the one that this run was trained on, whose vocabulary has {} words (now {}): \
-                 bring the text back, or begin a new run",
-                found.path.display(),
-                snapshot.vocabulary.len(),
-                corpus.vocabulary.len()
-            );
-        }
+        let opened = crew.by_first(|| {
+            let is_run = checkpoint::has_checkpoints(&self.run);
+            let lock = is_run.then(|| lock(&folder)).transpose()?;
+            let found = checkpoint::newest(&self.run)?;
+            report_damaged(&found.damaged);
+            if !self.changes.is_empty() {
+                refuse_a_run_of_a_sweep(&self.run)?;
+            }
+            Ok((lock, found.path, found.snapshot))
+        })?;
+        let (_lock, from, own) = match opened {
+            Some((lock, path, snapshot)) => (lock, path, Some(snapshot)),
+            None => (None, self.run.clone(), None),
+        };
+        let mut snapshot = crew.share(own)?;
+        let (config, corpus) = crew.agree(self.prepare(&session, &snapshot, &from))?;
+        crew.compare(&config, &snapshot.corpus, session.place.instructions_name())?;
         let epochs_before = snapshot.config.train.epochs;
-        self.change(&folder, &mut snapshot, config)?;
+        if crew
+            .by_first(|| self.change(&folder, &mut snapshot, config.clone()))?
+            .is_none()
+        {
+            snapshot.change(config)?;
+        }
         if !self.changes.is_empty() {
             warn_of_cuts(&snapshot.config.train, Some(epochs_before));
         }
@@ -97,9 +104,34 @@ impl Resume {
                 2 * train.epochs
             );
         } else if !self.json {
-            remark!("going on from {}", found.path.display());
+            remark!("going on from {}", from.display());
         }
         session.run(&mut snapshot, &corpus, &folder)
+    }
+
+    /// The configuration to go on with, and the text; nothing is written yet.
+    fn prepare(
+        &self,
+        session: &Session,
+        snapshot: &Snapshot,
+        from: &Path,
+    ) -> anyhow::Result<(LanguageModelConfig, Corpus)> {
+        let mut config = with_changes(snapshot.config.clone(), &self.changes)?;
+        config.check()?;
+        self.compute.check_training(&session.place, &config)?;
+        settle_parts(&mut config.train, session.crew)?;
+        let data = &snapshot.config.data;
+        let corpus = data.corpus(&data_folder(self.data.as_deref())?)?;
+        if corpus.checksum().to_string() != snapshot.corpus {
+            bail!(
+                "{}: the text is not the one that this run was trained on, whose vocabulary has {} words (now {}): \
+                 bring the text back, or begin a new run",
+                from.display(),
+                snapshot.vocabulary.len(),
+                corpus.vocabulary.len()
+            );
+        }
+        Ok((config, corpus))
     }
 
     /// Brings changed keys into the run, its record and its configuration file.

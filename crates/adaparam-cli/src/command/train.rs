@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use adaparam_data::text::Corpus;
 use adaparam_lm::{
-    DEFAULT_PRESET, Inherited, LanguageModelConfig, MatchedWords, OpenedModel, Snapshot,
+    DEFAULT_PRESET, Inherited, LanguageModelConfig, MatchedWords, OpenedModel, Place, Snapshot,
     TextSource, checkpoint, cut_columns, open_model, weights_sum,
 };
 use adaparam_runs::record::{Lineage, LineageWords, RECORD, RunRecord};
@@ -14,11 +14,14 @@ use clap::Args;
 
 use super::Verdict;
 use crate::compute_choice::ComputeChoice;
+use crate::crew::Crew;
 use crate::data_folder::data_folder;
 use crate::memory::refuse_what_cannot_fit;
 use crate::model_choice::{assignment, configuration, with_changes};
 use crate::say::{alert, remark};
-use crate::training::{CONFIG, Session, lock, report_damaged, shell_word, warn_of_cuts};
+use crate::training::{
+    CONFIG, Session, lock, report_damaged, settle_parts, shell_word, warn_of_cuts,
+};
 use crate::{interrupt, provenance};
 
 /// Train a language model
@@ -35,6 +38,7 @@ Examples:
   adaparam train --from runs/quick-seed-1 --seed 2   a new run that begins with the weights of another
   adaparam train --from runs/quick-seed-1 --text my.txt   the same on a text of your own; words are matched by name
   adaparam train ptb-awd-finetune --from runs/ptb-awd-seed-1   the second stage of a recipe
+  mpirun -n 2 adaparam train ptb-17m --threads 1     two processes, each with half of every batch (docs/clusters.md)
 
 Ctrl-C finishes the step, saves and says how to go on. `adaparam resume` goes on with a run, also under changed keys.")]
 pub(crate) struct Train {
@@ -78,13 +82,66 @@ pub(crate) struct Train {
     json: bool,
 }
 
+/// What a run begins with.
+struct Prepared {
+    snapshot: Snapshot,
+    corpus: Corpus,
+    place: Place,
+    out: PathBuf,
+    lineage: Option<Lineage>,
+}
+
 impl Train {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        let crew = Crew::join()?;
+        let Prepared {
+            snapshot,
+            corpus,
+            place,
+            out,
+            lineage,
+        } = crew.agree(self.prepare(crew))?;
+        let instructions = place.instructions_name();
+        crew.compare(&snapshot.config, &snapshot.corpus, instructions)?;
+        let folder = RunFolder::at(&out);
+        let session = Session {
+            place,
+            json: self.json,
+            stop: interrupt::stop_flag()?,
+            crew,
+        };
+        let _lock = crew.by_first(|| {
+            let folder = RunFolder::open(&out, Purpose::Training)?;
+            let lock = lock(&folder)?;
+            // Another process may have begun one while this one read the text.
+            refuse_a_second_run(folder.path())?;
+            self.describe(&folder, &session, &snapshot, lineage)?;
+            Ok(lock)
+        })?;
+        let mut snapshot = crew.share(Some(snapshot))?;
+        warn_of_cuts(&snapshot.config.train, None);
+        if !self.json {
+            remark!(
+                "{} parameters, {} to train on, vocabulary of {}",
+                snapshot
+                    .config
+                    .model
+                    .parameter_count(corpus.vocabulary.len()),
+                snapshot.config.data.tokens.counted(corpus.train.len()),
+                corpus.vocabulary.len()
+            );
+        }
+        session.run(&mut snapshot, &corpus, &folder)
+    }
+
+    /// Everything that a run begins with; nothing is written yet.
+    fn prepare(&self, crew: Crew) -> anyhow::Result<Prepared> {
         let from = self.from.as_deref().map(open_model).transpose()?;
         report_damaged(from.as_ref().map_or(&[], |opened| &opened.damaged));
-        let config = self.configuration(from.as_ref())?;
+        let mut config = self.configuration(from.as_ref())?;
         config.check()?;
-        let place = self.compute.place()?;
+        settle_parts(&mut config.train, crew)?;
+        let place = self.compute.place_among(crew.neighbours)?;
         self.compute.check_training(&place, &config)?;
         let out = self.out_folder(&config);
         refuse_a_second_run(&out)?;
@@ -95,43 +152,44 @@ impl Train {
             alert!("warning: {doubt}");
         }
         let sum = corpus.checksum().to_string();
-        let (mut snapshot, lineage) = match from {
+        let (snapshot, lineage) = match from {
             None => {
                 let vocabulary = corpus.vocabulary.clone();
-                (Snapshot::new(config, vocabulary, sum.clone()), None)
+                (Snapshot::new(config, vocabulary, sum), None)
             }
             Some(opened) => {
-                let (snapshot, words) = self.begun_from(&opened, config, &corpus, sum.clone())?;
+                let (snapshot, words) = self.begun_from(&opened, config, &corpus, sum)?;
                 let lineage = self.lineage(&opened, words.as_ref());
                 (snapshot, Some(lineage))
             }
         };
-        let config = &snapshot.config;
-        let folder = RunFolder::open(out, Purpose::Training)?;
-        let _lock = lock(&folder)?;
-        // Another process may have begun one while this one read the text.
-        refuse_a_second_run(folder.path())?;
-        let session = Session {
+        Ok(Prepared {
+            snapshot,
+            corpus,
             place,
-            json: self.json,
-            stop: interrupt::stop_flag()?,
-        };
+            out,
+            lineage,
+        })
+    }
+
+    /// Writes what the run is and how it came about.
+    fn describe(
+        &self,
+        folder: &RunFolder,
+        session: &Session,
+        snapshot: &Snapshot,
+        lineage: Option<Lineage>,
+    ) -> anyhow::Result<()> {
         let mut record = provenance::record(self.compute.device.name(), session.place.threads);
-        record.seeds = vec![config.train.seed];
-        record.data.insert("text".to_owned(), sum);
+        record.ranks = session.crew.ranks();
+        record.seeds = vec![snapshot.config.train.seed];
+        record
+            .data
+            .insert("text".to_owned(), snapshot.corpus.clone());
         record.from = lineage;
         folder.write_json(RECORD, &record)?;
-        folder.write(CONFIG, toml::to_string_pretty(config)?)?;
-        warn_of_cuts(&config.train, None);
-        if !self.json {
-            remark!(
-                "{} parameters, {} to train on, vocabulary of {}",
-                config.model.parameter_count(corpus.vocabulary.len()),
-                config.data.tokens.counted(corpus.train.len()),
-                corpus.vocabulary.len()
-            );
-        }
-        session.run(&mut snapshot, &corpus, &folder)
+        folder.write(CONFIG, toml::to_string_pretty(&snapshot.config)?)?;
+        Ok(())
     }
 
     /// What was typed as one configuration.

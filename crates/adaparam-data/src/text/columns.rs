@@ -1,5 +1,7 @@
 //! Ids laid out for a batch.
 
+use std::ops::Range;
+
 use crate::error::{DataError, Result};
 
 /// A text cut into the columns of a batch.
@@ -42,6 +44,27 @@ impl Columns {
             .flat_map(|row| (0..batch).map(move |column| ids[column * rows + row]))
             .collect();
         Ok(Self { batch, ids })
+    }
+
+    /// Some of the columns, all of their rows.
+    ///
+    /// # Panics
+    /// If there are no such columns, or none of them is named.
+    #[must_use]
+    pub fn some(&self, columns: Range<usize>) -> Self {
+        assert!(
+            !columns.is_empty() && columns.end <= self.batch,
+            "columns {columns:?} of {}",
+            self.batch
+        );
+        let rows = self.ids.chunks_exact(self.batch);
+        Self {
+            batch: columns.len(),
+            ids: rows
+                .flat_map(|row| &row[columns.clone()])
+                .copied()
+                .collect(),
+        }
     }
 
     /// Number of columns, `B`.
@@ -114,6 +137,16 @@ mod tests {
         assert_eq!((last.steps, last.start), (1, 3));
         assert_eq!(last.inputs, [3, 8]);
         assert_eq!(last.targets, [4, 9]);
+    }
+
+    #[test]
+    fn some_columns_are_read_as_in_the_whole() {
+        let ids: Vec<u32> = (0..15).collect();
+        let columns = Columns::new(&ids, 3).unwrap();
+        let some = columns.some(1..3);
+        assert_eq!((some.batch(), some.rows()), (2, 5));
+        assert_eq!(some.window(1, 2).inputs, [6, 11, 7, 12]);
+        assert_eq!(columns.some(0..3), columns);
     }
 
     #[test]

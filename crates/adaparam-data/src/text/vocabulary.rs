@@ -56,7 +56,12 @@ impl Vocabulary {
     /// Reads what [`Vocabulary::to_text`] wrote.
     pub fn load(path: &Path) -> Result<Self> {
         let bytes = fs::read(path).map_err(DataError::io(path, "read"))?;
-        Self::parse(path, &utf8(path, bytes)?)
+        Self::from_bytes(path, bytes)
+    }
+
+    /// The same of the bytes of such a file; `name` is the place that errors name.
+    pub fn from_bytes(name: &Path, bytes: Vec<u8>) -> Result<Self> {
+        Self::parse(name, &utf8(name, bytes)?)
     }
 
     /// Takes a vocabulary from the content of a file; `name` is the place that errors name.

@@ -225,6 +225,11 @@ impl Place {
         }
     }
 
+    /// The name of the instruction set that its kernels have.
+    pub fn instructions_name(&self) -> &'static str {
+        self.instructions.unwrap_or_else(Instructions::best).name()
+    }
+
     /// Runs `work` on this machine, where tensor operations see a pool of as many threads.
     ///
     /// # Errors

@@ -21,12 +21,14 @@ pub enum Phase {
     EmbeddingGradient,
     /// All of these as tensor operations, which cannot be told apart.
     TensorOperations,
+    /// Gradients of the parts of a batch, added, and those of other ranks waited for.
+    GradientSum,
     /// The update.
     Optimiser,
 }
 
 /// Every phase, in the order of a step.
-pub const PHASES: [Phase; 9] = [
+pub const PHASES: [Phase; 10] = [
     Phase::Embedding,
     Phase::Packing,
     Phase::Forward,
@@ -35,6 +37,7 @@ pub const PHASES: [Phase; 9] = [
     Phase::WeightGradients,
     Phase::EmbeddingGradient,
     Phase::TensorOperations,
+    Phase::GradientSum,
     Phase::Optimiser,
 ];
 
@@ -50,6 +53,7 @@ impl Phase {
             Self::WeightGradients => "weight gradients",
             Self::EmbeddingGradient => "embedding gradient",
             Self::TensorOperations => "forward and backward",
+            Self::GradientSum => "sum of gradients",
             Self::Optimiser => "optimiser",
         }
     }
@@ -76,6 +80,14 @@ impl Phases {
         let now = Instant::now();
         self.times[phase as usize] += now - self.last;
         self.last = now;
+    }
+
+    /// Adds the times of another clock, and counts from now on.
+    pub fn add(&mut self, other: &Self) {
+        for (time, more) in self.times.iter_mut().zip(other.times) {
+            *time += more;
+        }
+        self.last = Instant::now();
     }
 
     /// The time of a phase.

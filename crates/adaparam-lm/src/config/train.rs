@@ -27,6 +27,9 @@ adaparam::settings! {
         pub epochs: u64 = 190, within(1..=1_000_000);
         /// columns of a training batch
         pub batch: usize = 20, within(1..=1_000_000);
+        /// groups of columns whose gradients are added as a balanced tree; with ranks, as many or a multiple
+        #[serde(skip_serializing_if = "is_one")]
+        pub parts: usize = 1, within(1..=1_000_000);
         /// usual number of steps that gradients flow through
         pub window: usize = WindowLengths::default().base, within(1..=1_000_000);
         /// probability of a window of about half that length
@@ -132,6 +135,12 @@ fn is_window(value: &MaskSharing) -> bool {
     *value == MaskSharing::Window
 }
 
+/// What is not said has always been one.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_one(parts: &usize) -> bool {
+    *parts == 1
+}
+
 /// Shares that grow.
 fn shares() -> impl Rule<Vec<f64>> {
     |value: &Vec<f64>| {
@@ -150,6 +159,14 @@ impl TrainSpec {
                 self.cut_after
             );
             return Err(RunError::value("train.cut_at", format!("{:?}", self.cut_at), rule).into());
+        }
+        if !self.batch.is_multiple_of(self.parts) {
+            let rule = format!(
+                "must divide the columns of train.batch = {}: choose {}",
+                self.batch,
+                divisors(self.batch)
+            );
+            return Err(RunError::value("train.parts", self.parts, rule).into());
         }
         let optimiser = self.optimiser.settings().check();
         optimiser.map_err(in_section("train.optimiser"))?;
@@ -257,6 +274,34 @@ impl TrainSpec {
         }
     }
 
+    /// The parts of a batch that so many ranks can share: [`parts`](Self::parts) if each rank gets as many of them, or
+    /// one for each rank.
+    ///
+    /// # Errors
+    ///
+    /// If the columns of the batch cannot be shared out evenly.
+    pub fn parts_for(&self, ranks: usize) -> Result<usize, RunError> {
+        if self.parts.is_multiple_of(ranks) {
+            return Ok(self.parts);
+        }
+        if self.batch.is_multiple_of(ranks) {
+            return Ok(ranks);
+        }
+        let rule = if ranks > self.batch {
+            format!(
+                "more than the {} columns of train.batch: start at most {0} ranks, or set a larger train.batch",
+                self.batch
+            )
+        } else {
+            format!(
+                "must divide the columns of train.batch = {}: start {} ranks, or set another train.batch",
+                self.batch,
+                divisors(self.batch)
+            )
+        };
+        Err(RunError::value("ranks", ranks, rule))
+    }
+
     /// What every optimiser is told.
     pub fn common(&self) -> Common {
         Common {
@@ -264,6 +309,17 @@ impl TrainSpec {
             clip: self.clip,
             l2_in_loss: self.l2_in_loss,
         }
+    }
+}
+
+/// `1, 2, 4 or 8`; of a number with many divisors, the smallest ones.
+fn divisors(number: usize) -> String {
+    const SHOWN: usize = 8;
+    let all = (1..=number.min(1024)).filter(|divisor| number.is_multiple_of(*divisor));
+    let mut all: Vec<String> = all.take(SHOWN).map(|divisor| divisor.to_string()).collect();
+    match all.pop() {
+        Some(last) if !all.is_empty() => format!("{} or {last}", all.join(", ")),
+        only => only.unwrap_or_default(),
     }
 }
 
@@ -457,6 +513,35 @@ mod tests {
             let rate = train.learning_rate_at(epoch, &[], length);
             assert!((rate - expected).abs() < 1e-15, "{epoch}: {rate}");
         }
+    }
+
+    #[test]
+    fn parts_divide_the_batch_and_ranks_the_parts() {
+        let train = |parts| TrainSpec {
+            parts,
+            ..TrainSpec::default()
+        };
+        for parts in [1, 2, 4, 5, 10, 20] {
+            train(parts).check_all(&[]).unwrap();
+        }
+        let error = train(3).check_all(&[]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "train.parts = 3: must divide the columns of train.batch = 20: choose 1, 2, 4, 5, 10 or 20"
+        );
+        assert_eq!(train(4).parts_for(2).unwrap(), 4);
+        assert_eq!(train(4).parts_for(5).unwrap(), 5);
+        assert_eq!(train(1).parts_for(1).unwrap(), 1);
+        let error = train(4).parts_for(32).unwrap_err().to_string();
+        assert!(
+            error.starts_with("ranks = 32: more than the 20 columns"),
+            "{error}"
+        );
+        let error = train(4).parts_for(3).unwrap_err().to_string();
+        assert!(
+            error.starts_with("ranks = 3: must divide the columns of train.batch = 20"),
+            "{error}"
+        );
     }
 
     #[test]

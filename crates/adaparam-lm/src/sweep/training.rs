@@ -7,7 +7,7 @@ use adaparam_data::text::Corpus;
 use adaparam_runs::RunError;
 
 use crate::LmError;
-use crate::{LanguageModelConfig, Observers, Outcome, Place, Snapshot, checkpoint, train};
+use crate::{Alone, LanguageModelConfig, Observers, Outcome, Place, Snapshot, checkpoint, train};
 
 /// Trains a run in its folder, from its newest checkpoint or from the beginning.
 pub(super) fn train_in(
@@ -29,5 +29,5 @@ pub(super) fn train_in(
         let rule = "holds checkpoints of another configuration or text: bring the text back, or remove the folder";
         return Err(RunError::folder(run, rule).into());
     }
-    place.run(|machine| train(&mut snapshot, corpus, run, machine, stop, observers))?
+    place.run(|machine| train(&mut snapshot, corpus, run, machine, &Alone, stop, observers))?
 }

@@ -1,7 +1,8 @@
 //! Language models.
 
 use adaparam_lm::{
-    Activity, Means, Place, Precision, Preset, Speed, baseline, measure, nearest, preset, presets,
+    Activity, LanguageModelConfig, Means, Place, Precision, Preset, Speed, baseline, measure, nearest,
+    preset, presets,
 };
 use adaparam_report::{Cell, Column, Row, Table};
 use anyhow::{Context, bail};
@@ -9,8 +10,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
 use crate::compute_choice::ComputeChoice;
+use crate::crew::Crew;
 use crate::model_choice::with_changes;
 use crate::say::{say, shows_bars};
+use crate::training::settle_parts;
 
 pub(super) struct LanguageModelBench<'a> {
     pub(super) activity: Activity,
@@ -21,6 +24,7 @@ pub(super) struct LanguageModelBench<'a> {
     pub(super) compute: &'a ComputeChoice,
     pub(super) repetitions: Option<u32>,
     pub(super) changes: &'a [(String, String)],
+    pub(super) crew: Crew,
 }
 
 /// What is printed as JSON.
@@ -34,9 +38,9 @@ struct Record<'a> {
 
 impl LanguageModelBench<'_> {
     pub(super) fn run(&self, json: bool, by_phase: bool) -> anyhow::Result<()> {
-        let Preset { name, config, .. } = self.chosen()?;
-        let config = with_changes(config, self.changes)?;
-        config.check()?;
+        let (name, config) = self.crew.agree(self.prepare())?;
+        let crew = self.crew;
+        crew.compare(&config, "", self.place.instructions_name())?;
         let vocabulary = config.data.vocabulary_size();
         let vocabulary = vocabulary.context("the preset has no vocabulary of its own")?;
         let repetitions = self
@@ -56,6 +60,7 @@ impl LanguageModelBench<'_> {
                 activity,
                 repetitions,
                 &machine,
+                crew.team(),
                 &mut watch,
             )
         })??;
@@ -78,6 +83,17 @@ impl LanguageModelBench<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The preset and what is measured of it.
+    fn prepare(&self) -> anyhow::Result<(&'static str, LanguageModelConfig)> {
+        let Preset { name, config, .. } = self.chosen()?;
+        let mut config = with_changes(config, self.changes)?;
+        config.check()?;
+        if self.activity == Activity::Step {
+            settle_parts(&mut config.train, self.crew)?;
+        }
+        Ok((name, config))
     }
 
     fn chosen(&self) -> anyhow::Result<Preset> {
@@ -132,8 +148,18 @@ fn print_speed(preset: &str, model: &str, speed: &Speed) {
         Activity::Generate(1) => "word",
         Activity::Generate(_) => "word of every text",
     };
+    let parts = match speed.parts {
+        1 => String::new(),
+        parts => format!(" in {parts} parts"),
+    };
+    let ranks = speed
+        .together
+        .as_ref()
+        .map_or_else(String::new, |together| {
+            format!("{} ranks of ", together.ranks)
+        });
     say!(
-        "{preset} ({model}), {} parameters, batch {}, window {}, {} threads, {}{}",
+        "{preset} ({model}), {} parameters, batch {}{parts}, window {}, {ranks}{} threads, {}{}",
         speed.parameters,
         speed.batch,
         speed.window,
@@ -158,6 +184,18 @@ fn print_speed(preset: &str, model: &str, speed: &Speed) {
         speed.fraction_of_peak,
         speed.memory_gbps
     );
+    if let Some(together) = &speed.together {
+        say!(
+            "  {:.2} ms in communication, {:.1} MB sent by all ranks in a step",
+            together.communication_ms,
+            together.sent_mb_per_step
+        );
+        say!(
+            "  {:.2} ms by the first rank alone: a parallel efficiency of {:.3}",
+            together.alone_ms_per_step,
+            together.efficiency
+        );
+    }
     if let Some(memory) = speed.peak_rss_mb {
         say!("  {memory:.0} MB of memory at most");
     }

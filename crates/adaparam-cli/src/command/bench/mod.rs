@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::Verdict;
 use crate::compute_choice::{ComputeChoice, ReadingPrecision};
+use crate::crew::Crew;
 use crate::model_choice::assignment;
 use crate::say::say;
 use language_model::LanguageModelBench;
@@ -25,6 +26,7 @@ Examples:
   adaparam bench kernels                           each phase next to the machine's limits
   adaparam bench step --set train.window=2000      how cost grows
   adaparam bench step --readable                   the same by tensor operations
+  mpirun -n 2 adaparam bench step --threads 1      by two processes: communication and parallel efficiency
   adaparam bench tail                              the networks of the tail regression
   adaparam bench mnist --json                      the networks of Table 1, on random images
 
@@ -107,7 +109,9 @@ impl Bench {
                 "--precision = int8: has no gradients: say `bench eval` or `bench generate`, or bf16"
             );
         }
+        let crew = Crew::join()?;
         let bench = LanguageModelBench {
+            crew,
             activity,
             preset: &self.preset,
             model: self.model.as_deref(),
@@ -117,7 +121,7 @@ impl Bench {
                 } else {
                     Means::Kernels
                 },
-                ..self.compute.place()?
+                ..self.compute.place_among(crew.neighbours)?
             },
             precision: self.precision.map(Into::into),
             compute: &self.compute,
