@@ -41,6 +41,17 @@ pub enum RunError {
         /// The rule, and what to do.
         rule: String,
     },
+    /// A file system that does not lock files for those who share it.
+    #[error(
+        "{path}: this file system refuses locks ({source}), so that two processes could be at the same run: put the folder on one \
+         that has them, such as a local disk, NFS version 4, or Lustre mounted with flock"
+    )]
+    NoLocks {
+        /// The file that could not be locked.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// A run was stopped by the user.
     #[error("stopped on request")]
     Stopped,

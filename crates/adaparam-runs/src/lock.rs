@@ -1,7 +1,7 @@
 //! One process at a run.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,12 @@ impl RunLock {
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) if refuses_locks(&error) => {
+                    return Err(RunError::NoLocks {
+                        path,
+                        source: error,
+                    });
+                }
                 Err(TryLockError::Error(error)) => return Err(fail()(error)),
             }
         }
@@ -46,6 +52,14 @@ impl RunLock {
         let _ = writeln!(file, "process {}", std::process::id());
         Ok(Some(Self { _file: file }))
     }
+}
+
+/// Whether an error says that a file system, or a mount of it, has no locks: Lustre without `flock` (not implemented), NFS whose
+/// lock server does not answer (no locks available).
+fn refuses_locks(error: &std::io::Error) -> bool {
+    const ENOLCK: i32 = 37;
+    error.kind() == ErrorKind::Unsupported
+        || (cfg!(target_os = "linux") && error.raw_os_error() == Some(ENOLCK))
 }
 
 /// Whether a process is at the run in a folder.
@@ -59,6 +73,25 @@ pub fn is_held(run: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_system_that_refuses_locks_is_told_from_other_faults() {
+        let error = std::io::Error::from_raw_os_error;
+        // ENOSYS, EOPNOTSUPP and ENOLCK, but not EACCES.
+        for code in [38, 95, 37] {
+            assert!(refuses_locks(&error(code)), "{code}");
+        }
+        assert!(!refuses_locks(&error(13)));
+        let told = RunError::NoLocks {
+            path: "/lustre/run/lock".into(),
+            source: error(38),
+        };
+        assert!(
+            told.to_string().contains("Lustre mounted with flock"),
+            "{told}"
+        );
+    }
 
     #[test]
     fn a_lock_is_held_by_one_until_it_is_dropped() {

@@ -1,5 +1,7 @@
 //! `adaparam sweep`: many language models from one frozen list.
 
+mod submit;
+
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,6 +22,7 @@ use crate::experiment_choice::{ExperimentChoice, ScaleChoice, budget};
 use crate::interrupt;
 use crate::model_choice::{absolute_paths, assignment};
 use crate::say::say;
+use crate::slurm::{Queue, Task};
 use crate::sweeping::{Sweeping, check_runs, deadline};
 use crate::training::shell_word;
 
@@ -31,6 +34,7 @@ Examples:
   adaparam sweep plan my-sweep.toml --out runs/mine     configurations, texts and grids of your own
   adaparam sweep run runs/ablation --all --jobs 2 --budget 2h
   adaparam sweep run runs/ablation --index 3     one run, such as a scheduler would start
+  adaparam sweep submit runs/ablation --time 4:00:00    all of them, as a job array of Slurm
   adaparam sweep status runs/ablation --watch
   adaparam sweep collect runs/ablation           one SQLite file
   adaparam reproduce ablation --scale small --out runs/ablation   the same plan, then a report
@@ -48,6 +52,7 @@ enum Action {
     Plan(Plan),
     /// Run one run or all of them
     Run(Run),
+    Submit(submit::Submit),
     /// Say how far every run is
     Status(Status),
     /// Bring everything there is so far into one file, results.sqlite, to query
@@ -138,6 +143,7 @@ impl Sweeps {
         match self.action {
             Action::Plan(plan) => plan.run(),
             Action::Run(run) => run.run(),
+            Action::Submit(submit) => submit.run(),
             Action::Status(status) => status.run(),
             Action::Collect { sweep } => {
                 let collected = Collected::read(&Sweep::open(&sweep)?);
@@ -258,11 +264,13 @@ impl Status {
         let sweep = Sweep::open(&self.sweep)?;
         loop {
             let collected = Collected::read(&sweep);
+            let queue = Queue::of(&self.sweep);
             if self.json {
-                say!("{}", serde_json::to_string_pretty(&json(&collected))?);
+                let runs = json(&collected, queue.as_ref());
+                say!("{}", serde_json::to_string_pretty(&runs)?);
                 return Ok(Verdict::Done);
             }
-            let table = table(&collected, &self.sweep).to_terminal(100);
+            let table = table(&collected, queue.as_ref(), &self.sweep).to_terminal(100);
             if self.watch && std::io::stdout().is_terminal() {
                 // Clears the screen, so that the table stays in one place.
                 print!("\x1b[2J\x1b[H");
@@ -279,9 +287,9 @@ impl Status {
     }
 }
 
-fn json(collected: &Collected) -> serde_json::Value {
+fn json(collected: &Collected, queue: Option<&Queue>) -> serde_json::Value {
     let runs = collected.runs.iter().enumerate().map(|(index, run)| {
-        serde_json::json!({
+        let mut line = serde_json::json!({
             "index": index,
             "id": run.spec.id,
             "state": run.progress.state,
@@ -290,12 +298,16 @@ fn json(collected: &Collected) -> serde_json::Value {
             "valid_perplexity": run.progress.best().map(|best| best.valid_perplexity),
             "test_perplexity": run.finished().map(|finished| finished.test_perplexity),
             "message": run.message(),
-        })
+        });
+        if let Some(queue) = queue {
+            line["scheduler"] = serde_json::json!(queue.tasks.get(&index));
+        }
+        line
     });
     runs.collect()
 }
 
-fn table(collected: &Collected, path: &Path) -> Table {
+fn table(collected: &Collected, queue: Option<&Queue>, path: &Path) -> Table {
     let perplexity =
         |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.2}"));
     let rows = collected.runs.iter().enumerate().map(|(index, run)| {
@@ -306,14 +318,19 @@ fn table(collected: &Collected, path: &Path) -> Table {
             }
             _ => format!("{}/{epochs}", run.progress.epochs.len()),
         };
-        Row::new(vec![
+        let mut cells = vec![
             Cell::from(index.to_string()),
             run.spec.id.clone().into(),
             run.progress.state.name().into(),
             at.into(),
             perplexity(run.progress.best().map(|best| best.valid_perplexity)).into(),
             perplexity(run.finished().map(|finished| finished.test_perplexity)).into(),
-        ])
+        ];
+        if let Some(queue) = queue {
+            let task = queue.tasks.get(&index);
+            cells.push(task.map_or_else(String::new, Task::told).into());
+        }
+        Row::new(cells)
     });
     let messages = collected
         .runs
@@ -327,17 +344,21 @@ fn table(collected: &Collected, path: &Path) -> Table {
             collected.manifest.scale,
             number::count(collected.runs.len(), "run")
         ),
-        columns: vec![
+        columns: [
             Column::number("#"),
             Column::text("Run"),
             Column::text("State"),
             Column::text("Epoch"),
             Column::number("Valid"),
             Column::number("Test"),
-        ],
+        ]
+        .into_iter()
+        .chain(queue.map(|_| Column::text("Slurm")))
+        .collect(),
         rows: rows.collect(),
         notes: std::iter::once(tally(collected.runs.iter().map(|run| run.progress.state)))
             .chain(messages)
+            .chain(queue.and_then(|queue| queue.problem.clone()))
             .collect(),
     }
 }
