@@ -1,8 +1,8 @@
 //! Language models.
 
 use adaparam_lm::{
-    Activity, LanguageModelConfig, Means, Place, Precision, Preset, Speed, baseline, measure, nearest,
-    preset, presets,
+    Activity, LanguageModelConfig, Means, Place, Precision, Preset, Speed, baseline, measure,
+    nearest, preset, presets,
 };
 use adaparam_report::{Cell, Column, Row, Table};
 use anyhow::{Context, bail};
