@@ -88,6 +88,10 @@ pub fn abort(code: i32) -> ! {
     std::process::abort()
 }
 
+#[expect(
+    clippy::unused_self,
+    reason = "whoever has it may call, and whoever borrows it is alone"
+)]
 impl World {
     /// Joins MPI; nothing if it was joined before, or allows no calls from different threads in turn.
     pub(crate) fn join() -> Option<Self> {

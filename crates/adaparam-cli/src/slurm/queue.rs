@@ -90,26 +90,31 @@ impl Queue {
             problem: None,
         };
         for job in jobs.lines().filter(|job| !job.is_empty()) {
-            // The controller forgets jobs some time after they have ended; an accounting database does not.
-            let told = ask("scontrol", &["show", "job", "--oneliner", job]);
-            let tasks = match told {
-                Ok(told) => from_scontrol(job, &told),
-                Err(problem) => match ask(
-                    "sacct",
-                    &SACCT.map(|word| if word == "JOB" { job } else { word }),
-                ) {
-                    Ok(told) => from_sacct(job, &told),
-                    Err(_) => {
-                        if !problem.to_string().contains("Invalid job id") {
-                            queue.problem = Some(problem.to_string());
-                        }
-                        Vec::new()
-                    }
-                },
-            };
-            queue.tasks.extend(tasks);
+            match tasks_of(job) {
+                Ok(tasks) => queue.tasks.extend(tasks),
+                Err(problem) => queue.problem = Some(problem.to_string()),
+            }
         }
         Some(queue)
+    }
+}
+
+/// The tasks of a job. The controller forgets jobs some time after they have ended; an accounting database does not, where there
+/// is one.
+fn tasks_of(job: &str) -> anyhow::Result<Vec<(usize, Task)>> {
+    let problem = match ask("scontrol", &["show", "job", "--oneliner", job]) {
+        Ok(told) => return Ok(from_scontrol(job, &told)),
+        Err(problem) => problem,
+    };
+    let arguments = SACCT.map(|word| if word == "JOB" { job } else { word });
+    if let Ok(told) = ask("sacct", &arguments) {
+        return Ok(from_sacct(job, &told));
+    }
+    let is_forgotten = problem.to_string().contains("Invalid job id");
+    if is_forgotten {
+        Ok(Vec::new())
+    } else {
+        Err(problem)
     }
 }
 
