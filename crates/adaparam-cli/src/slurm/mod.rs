@@ -35,6 +35,11 @@ fn ask(command: &str, arguments: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// Refuses to go on where there is no Slurm.
+pub(crate) fn refuse_without_slurm() -> anyhow::Result<()> {
+    ask("sbatch", &["--version"]).map(|_| ())
+}
+
 /// Submits a script; the number of its job.
 pub(crate) fn submit(script: &Path) -> anyhow::Result<String> {
     let script = script

@@ -5,6 +5,8 @@
 
 mod bench;
 mod cells;
+#[cfg(unix)]
+mod clusters;
 mod command_line;
 mod commands;
 mod going_on;

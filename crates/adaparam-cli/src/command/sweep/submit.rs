@@ -9,7 +9,9 @@ use clap::Args;
 
 use crate::command::Verdict;
 use crate::say::{remark, say};
-use crate::slurm::{ArrayScript, Queue, TimeLimit, refuse_a_folder_of_one_machine, submit};
+use crate::slurm::{
+    ArrayScript, Queue, TimeLimit, refuse_a_folder_of_one_machine, refuse_without_slurm, submit,
+};
 use crate::training::shell_word;
 
 /// The script of the job array, in the sweep's folder.
@@ -116,6 +118,7 @@ impl Submit {
             say!("{}", text.trim_end());
             return Ok(Verdict::Done);
         }
+        refuse_without_slurm()?;
         if !self.shared {
             refuse_a_folder_of_one_machine(&folder, self.partition.as_deref())?;
         }
