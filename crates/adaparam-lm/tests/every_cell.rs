@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use adaparam_data::text::Corpus;
 use adaparam_lm::{
-    Cells, Family, Generator, LanguageModelConfig, Machine, Observers, Outcome, Sampling, Snapshot,
-    TrainEvent, Watch, checkpoint, export, open_model, train,
+    Alone, Cells, Family, Generator, LanguageModelConfig, Machine, Observers, Outcome, Sampling,
+    Snapshot, TrainEvent, Watch, checkpoint, export, open_model, train,
 };
 
 fn config(folder: &Path, kind: &str) -> LanguageModelConfig {
@@ -46,7 +46,16 @@ fn trained(run: &Path, config: &LanguageModelConfig, corpus: &Corpus, steps: usi
     });
     let mut observers = Observers::none().with(&mut watch);
     let machine = Machine::cpu(1);
-    train(&mut snapshot, corpus, run, &machine, &stop, &mut observers).unwrap()
+    train(
+        &mut snapshot,
+        corpus,
+        run,
+        &machine,
+        &Alone,
+        &stop,
+        &mut observers,
+    )
+    .unwrap()
 }
 
 fn generated(snapshot: &Snapshot) -> Vec<u32> {
