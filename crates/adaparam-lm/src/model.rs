@@ -31,6 +31,8 @@ pub struct LanguageModel {
     embedding: Param<Tensor<2>>,
     head: Box<dyn Head>,
     layers: Box<dyn Recurrent>,
+    /// Of the layers at their start; 0 for as the cell begins.
+    bound: f64,
     device: Device,
 }
 
@@ -51,6 +53,7 @@ impl LanguageModel {
                 .settings()
                 .init(vocabulary, spec.embedding, device),
             layers,
+            bound: spec.bound,
             device: device.clone(),
         }
     }
@@ -128,13 +131,17 @@ impl LanguageModel {
     pub fn draw(self, seed: u64) -> Weights {
         let drawn_from = Draws::new(seed).stream(Purpose::Initialise, &[]).next_u64();
         let shapes = self.shapes();
+        let (of_layers, bound) = (1 + self.head.parameter_shapes().len(), self.bound);
         draw_alone(drawn_from, &self.device, || {
             let mut values = vec![numbers(self.embedding.into_value())];
             let mut take = |_: &str, parameter| values.push(numbers::<1>(parameter));
             self.head.take_parameters(&mut take);
             self.layers.take_parameters(&mut take);
             let pairs = shapes.into_iter().zip(values);
-            Weights::new(pairs.map(|(shape, values)| shape.with(values)).collect())
+            let mut weights =
+                Weights::new(pairs.map(|(shape, values)| shape.with(values)).collect());
+            begin_evenly(&mut weights, of_layers, bound, Draws::new(seed));
+            weights
         })
     }
 
@@ -274,6 +281,23 @@ impl LanguageModel {
             state = after;
         }
         (Tensor::cat(outputs, 0), state)
+    }
+}
+
+/// Draws the parameters from `first` on anew, evenly between plus and minus `bound` if that is above 0: matrices, and of
+/// biases what begins at 0. What a cell begins elsewhere has a meaning.
+fn begin_evenly(weights: &mut Weights, first: usize, bound: f64, draws: Draws) {
+    if bound == 0.0 {
+        return;
+    }
+    for (index, weight) in weights.iter_mut().enumerate().skip(first) {
+        let is_matrix = weight.shape.len() > 1;
+        let mut stream = draws.stream(Purpose::Initialise, &[index as u64]);
+        for value in &mut weight.values {
+            if is_matrix || *value == 0.0 {
+                *value = (bound * (2.0 * stream.uniform() - 1.0)) as f32;
+            }
+        }
     }
 }
 

@@ -4,7 +4,9 @@
 //! multiplied by the window's length, and clipping and penalties divided by it ([`Summed`]). What a source leaves open, and
 //! what is another way here, stands in `docs/recipes.md`.
 
-use adaparam::recurrent::{LstmSettings, RecurrentInitializer};
+use adaparam::recurrent::{
+    LstmSettings, MelisLstmSettings, NasSettings, RecurrentInitializer, RhnSettings,
+};
 
 use crate::cells::CellChoice;
 use crate::config::{
@@ -12,12 +14,12 @@ use crate::config::{
 };
 use crate::head::{HeadChoice, SoftmaxSettings};
 use crate::masks::MaskSharing;
-use crate::optimiser::{AsgdSettings, NtAsgdSettings, OptimiserChoice, SgdSettings};
+use crate::optimiser::{AdamSettings, AsgdSettings, NtAsgdSettings, OptimiserChoice, SgdSettings};
 use crate::preset::{Preset, named};
-use crate::schedule::{Decay, ScheduleChoice};
+use crate::schedule::{Decay, Plateau, ScheduleChoice};
 
 pub(crate) fn presets() -> Vec<Preset> {
-    [awd(), zaremba(), plain_lstms()].concat()
+    [awd(), zaremba(), other_cells(), melis(), plain_lstms()].concat()
 }
 
 fn awd() -> Vec<Preset> {
@@ -236,6 +238,210 @@ impl Zaremba {
     }
 }
 
+/// The recurrent highway network as its code trains it, and the cell of neural architecture search, whose final sizes and
+/// training were not published: sizes that give the numbers of parameters, trained as Zaremba's medium model for the 35
+/// epochs of the search.
+fn other_cells() -> Vec<Preset> {
+    let rhn = LanguageModelConfig {
+        model: ModelSpec {
+            embedding: 830,
+            embedding_bound: 0.04,
+            bound: 0.04,
+            hidden: 830,
+            layers: 1,
+            cell: CellChoice::of(&RhnSettings {
+                depth: 10,
+                transform_bias: -2.0,
+                ..RhnSettings::default()
+            }),
+            ..ModelSpec::default()
+        },
+        train: TrainSpec {
+            dropout: DropoutSpec::new(0.25, 0.75, &[("hidden", 0.25)], 0.75),
+            ..Summed {
+                window: 35,
+                learning_rate: 0.2,
+                clip: 10.0,
+                l2: 1e-7,
+            }
+            .descent(
+                20,
+                500,
+                &Decay {
+                    after: 20,
+                    factor: 1.02,
+                },
+            )
+        },
+        ..LanguageModelConfig::default()
+    };
+    let nas = |hidden| LanguageModelConfig {
+        model: ModelSpec {
+            embedding: hidden,
+            embedding_bound: 0.05,
+            hidden,
+            cell: CellChoice::of(&NasSettings::default()),
+            ..ModelSpec::default()
+        },
+        train: TrainSpec {
+            dropout: DropoutSpec::new(0.0, 0.5, &[("hidden", 0.25)], 0.5),
+            ..Summed {
+                window: 35,
+                learning_rate: 1.0,
+                clip: 5.0,
+                l2: 0.0,
+            }
+            .descent(
+                20,
+                35,
+                &Decay {
+                    after: 6,
+                    factor: 1.25,
+                },
+            )
+        },
+        ..LanguageModelConfig::default()
+    };
+    vec![
+        named(
+            "ptb-rhn",
+            "Table 2: recurrent highway network of depth 10, 67.9 / 65.4",
+            rhn,
+        ),
+        named(
+            "ptb-nas-25m",
+            "cell of neural architecture search, tied, - / 64.0; sizes and training inferred",
+            nas(740),
+        ),
+        named(
+            "ptb-nas-54m",
+            "Table 2: cell of neural architecture search, tied, - / 62.4; sizes and training inferred",
+            nas(1150),
+        ),
+    ]
+}
+
+/// The saved configurations of Melis et al. Their capped gate is what the paper calls tied.
+fn melis() -> Vec<Preset> {
+    let ptb_10m = Melis {
+        set: TextSource::Ptb,
+        hidden: 1194,
+        embedding: 268,
+        layers: 1,
+        learning_rate: 0.004_179,
+        l2: 1.243_5e-4,
+        dropout: [0.579_9, 0.0, 0.215_3, 0.327_0],
+        steps_of_an_epoch: 415.0,
+    };
+    let ptb_24m = Melis {
+        hidden: 723,
+        embedding: 723,
+        layers: 4,
+        learning_rate: 0.003_960,
+        l2: 7.449e-5,
+        dropout: [0.633_6, 0.309_1, 0.642_8, 0.700_9],
+        ..ptb_10m
+    };
+    let wikitext_2_24m = Melis {
+        set: TextSource::WikiText2,
+        hidden: 1227,
+        embedding: 149,
+        layers: 2,
+        learning_rate: 0.002_460,
+        l2: 3.776e-5,
+        dropout: [0.484_2, 0.092_0, 0.453_9, 0.391_5],
+        steps_of_an_epoch: 932.0,
+    };
+    vec![
+        named(
+            "ptb-melis-10m",
+            "LSTM of Melis et al. (2017), 10M, depth 1, 61.8 / 59.6",
+            ptb_10m.config(),
+        ),
+        named(
+            "ptb-melis-24m",
+            "Table 2: TG-SC LSTM of Melis et al. (2017), depth 4, 60.9 / 58.3",
+            ptb_24m.config(),
+        ),
+        named(
+            "wikitext2-melis-24m",
+            "Table 3: TG-SC LSTM of Melis et al. (2017), depth 2, 69.1 / 65.9",
+            wikitext_2_24m.config(),
+        ),
+    ]
+}
+
+#[derive(Clone, Copy)]
+struct Melis {
+    set: TextSource,
+    hidden: usize,
+    embedding: usize,
+    layers: usize,
+    learning_rate: f64,
+    l2: f64,
+    /// Of the input, between layers, of the state and of the output.
+    dropout: [f64; 4],
+    steps_of_an_epoch: f64,
+}
+
+impl Melis {
+    /// Their turns of 100 steps as whole epochs.
+    fn epochs(&self, turns: f64) -> u64 {
+        (100.0 * turns / self.steps_of_an_epoch).round() as u64
+    }
+
+    fn config(&self) -> LanguageModelConfig {
+        const WINDOW: usize = 35;
+        let steps = WINDOW as f64;
+        let [input, between, state, output] = self.dropout;
+        LanguageModelConfig {
+            data: DataSpec {
+                set: self.set,
+                ..DataSpec::default()
+            },
+            model: ModelSpec {
+                embedding: self.embedding,
+                hidden: self.hidden,
+                layers: self.layers,
+                cell: CellChoice::of(&MelisLstmSettings::default()),
+                ..ModelSpec::default()
+            },
+            train: TrainSpec {
+                epochs: self.epochs(1000.0),
+                batch: 64,
+                window: WINDOW,
+                window_half_probability: 0.0,
+                window_deviation: 0.0,
+                window_minimum: 1,
+                learning_rate: self.learning_rate,
+                rate_scale: RateScale::Nothing,
+                cut_after: Vec::new(),
+                l2: self.l2 / steps,
+                l2_in_loss: true,
+                clip: 10.0 / steps,
+                masks: MaskSharing::Step,
+                forget: 0.01,
+                optimiser: OptimiserChoice::of(&AdamSettings {
+                    epsilon: 1e-8,
+                    ..AdamSettings::default()
+                }),
+                schedule: ScheduleChoice::of(&Plateau {
+                    patience: self.epochs(26.0),
+                    factor: 10.0,
+                    latest: self.epochs(900.0),
+                }),
+                dropout: DropoutSpec::new(
+                    0.0,
+                    input,
+                    &[("hidden", state), ("inter_layer", between), ("sum", output)],
+                    output,
+                ),
+                ..TrainSpec::default()
+            },
+        }
+    }
+}
+
 /// Rows of Table 3 of which little more than the size is published; they are trained as Zaremba's medium model.
 fn plain_lstms() -> Vec<Preset> {
     let medium = |hidden, layers| {
@@ -288,6 +494,9 @@ fn plain_lstms() -> Vec<Preset> {
 
 #[cfg(test)]
 mod tests {
+    use burn::tensor::Device;
+
+    use crate::model::LanguageModel;
     use crate::preset::preset;
 
     /// Exact numbers, with the vocabularies that their codes have.
@@ -301,11 +510,31 @@ mod tests {
             ("ptb-zaremba-small", 10_000, 4_651_600),
             ("ptb-zaremba-medium", 10_000, 19_775_200),
             ("ptb-zaremba-large", 10_000, 66_022_000),
+            ("ptb-rhn", 10_000, 23_482_400),
+            // Their vocabularies have a reserved token more.
+            ("ptb-melis-10m", 10_001, 9_997_549),
+            ("ptb-melis-24m", 10_001, 23_979_620),
+            ("wikitext2-melis-24m", 33_279, 23_982_129),
+            // As many as two layers of these sizes have: about 25M and 54M.
+            ("ptb-nas-25m", 10_000, 24_933_200),
+            ("ptb-nas-54m", 10_000, 53_830_000),
         ] {
             let config = preset(name).unwrap().config;
             let count = config.model.parameter_count(vocabulary);
             assert_eq!(count, expected, "{name}");
         }
+    }
+
+    /// Everything within ± 0.04, but the biases of the transform gates, which begin at −2.
+    #[test]
+    fn a_highway_network_begins_evenly_and_keeps_its_state() {
+        let mut config = preset("ptb-rhn").unwrap().config;
+        (config.model.embedding, config.model.hidden) = (12, 12);
+        let weights = LanguageModel::new(&config.model, 9, &Device::flex()).draw(1);
+        let numbers = weights.iter().flat_map(|weight| weight.values.iter());
+        let (small, others): (Vec<f32>, Vec<f32>) = numbers.partition(|w| w.abs() <= 0.04);
+        assert!(small.iter().any(|w| w.abs() > 0.039));
+        assert_eq!(others, vec![-2.0; 10 * 12]);
     }
 
     #[test]

@@ -25,11 +25,12 @@ const SCHEDULE: &str = "train.schedule";
 const AVERAGE: &str = "train.average";
 const DROPOUT: &str = "train.dropout";
 /// Keys that are written only where they have another value, with the usual one.
-const UNWRITTEN: [(&str, &str); 13] = [
+const UNWRITTEN: [(&str, &str); 14] = [
     ("data.tokens", "\"words\""),
     ("train.rate_scale", "\"read\""),
     ("train.l2_in_loss", "false"),
     ("model.embedding_bound", "0.1"),
+    ("model.bound", "0.0"),
     ("train.precision", "\"f32\""),
     ("train.masks", "\"window\""),
     ("train.activation_l2", "0.0"),

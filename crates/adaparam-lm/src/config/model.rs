@@ -1,5 +1,5 @@
 use adaparam::recurrent::StackSizes;
-use adaparam::settings::{Fault, Settings, positive, within};
+use adaparam::settings::{Fault, Settings, not_negative, positive, within};
 use adaparam_runs::RunError;
 use burn::tensor::Device;
 
@@ -20,6 +20,11 @@ fn is_usual(bound: &f64) -> bool {
     (bound - EMBEDDING_BOUND).abs() < f64::EPSILON
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(bound: &f64) -> bool {
+    *bound == 0.0
+}
+
 adaparam::settings! {
     /// The sizes and kinds of the network.
     pub struct ModelSpec {
@@ -28,6 +33,9 @@ adaparam::settings! {
         /// word vectors begin evenly between plus and minus this
         #[serde(skip_serializing_if = "is_usual")]
         pub embedding_bound: f64 = EMBEDDING_BOUND, positive();
+        /// matrices of the layers, and biases that would begin at 0, begin evenly between plus and minus this; 0 for the cell's own start
+        #[serde(skip_serializing_if = "is_zero")]
+        pub bound: f64 = 0.0, not_negative();
         /// size of the hidden state of every layer but the last
         pub hidden: usize = 1150, within(1..=LARGEST_SIZE);
         /// number of layers
