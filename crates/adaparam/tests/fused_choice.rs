@@ -163,9 +163,30 @@ fn adapted_inputs_of_untied_gates_are_left_to_the_readable_version() {
 }
 
 #[test]
-fn two_biases_are_left_to_the_readable_version() {
+fn two_biases_and_dropout_between_layers_are_fused_and_agree() {
+    let device = Device::flex().autodiff();
+    for (n_layers, skip) in [(1, false), (2, false), (3, true)] {
+        for inter_layer in [false, true] {
+            let config = LstmConfig::new(5, 7)
+                .with_batch_first(false)
+                .with_n_layers(n_layers)
+                .with_skip(skip)
+                .with_second_bias(true)
+                .with_inter_layer(inter_layer);
+            let what = format!("{n_layers} layers, skip {skip}, between them {inter_layer}");
+            Window::new(config.init(&device), [4, 3], EVERYTHING, 1, &device)
+                .assert_fused_agrees(&what);
+        }
+    }
+}
+
+#[test]
+fn layers_with_different_biases_are_left_to_the_readable_version() {
     let device = Device::flex();
-    let mut lstm = LstmConfig::new(5, 7).with_batch_first(false).init(&device);
+    let mut lstm = LstmConfig::new(5, 7)
+        .with_batch_first(false)
+        .with_n_layers(2)
+        .init(&device);
     lstm.layers[0] = LstmCellConfig::new(5, 7)
         .with_biases(LstmBiases::Two)
         .init(&device);
@@ -312,6 +333,8 @@ fn layers_and_kernels_mean_the_same_sizes_states_sites_and_parameters() {
     let mut stacks: Vec<Box<dyn Recurrent>> = Vec::new();
     for bias in [true, false] {
         stacks.push(Box::new(lstm(bias).with_d_output(Some(6)).init(&device)));
+        let between = lstm(bias).with_second_bias(true).with_inter_layer(true);
+        stacks.push(Box::new(between.init(&device)));
         for policy in [PolicyModel::Static, PolicyModel::Recurrent] {
             let config = adaptive().with_d_output(Some(6)).with_bias(bias);
             stacks.push(Box::new(config.with_policy(policy).init(&device)));
