@@ -107,6 +107,12 @@ fn finetuning(config: LanguageModelConfig) -> LanguageModelConfig {
     }
 }
 
+/// The share of each of so many steps, to twelve digits: few enough that every file gives back the same number.
+fn shared_by(steps: usize, number: f64) -> f64 {
+    let share = format!("{:.11e}", number / steps as f64);
+    share.parse().expect("a number as it was written")
+}
+
 /// A training whose code sums losses over the steps of a window.
 struct Summed {
     window: usize,
@@ -118,7 +124,6 @@ struct Summed {
 impl Summed {
     /// The same training by the mean loss of windows of a constant length, with plain descent.
     fn descent(&self, batch: usize, epochs: u64, schedule: &Decay) -> TrainSpec {
-        let steps = self.window as f64;
         TrainSpec {
             epochs,
             batch,
@@ -126,11 +131,11 @@ impl Summed {
             window_half_probability: 0.0,
             window_deviation: 0.0,
             window_minimum: 1,
-            learning_rate: self.learning_rate * steps,
+            learning_rate: self.learning_rate * self.window as f64,
             cut_after: Vec::new(),
-            l2: self.l2 / steps,
+            l2: shared_by(self.window, self.l2),
             l2_in_loss: self.l2 > 0.0,
-            clip: self.clip / steps,
+            clip: shared_by(self.window, self.clip),
             valid_batch: 20,
             optimiser: OptimiserChoice::of(&SgdSettings {}),
             schedule: ScheduleChoice::of(schedule),
@@ -392,7 +397,6 @@ impl Melis {
 
     fn config(&self) -> LanguageModelConfig {
         const WINDOW: usize = 35;
-        let steps = WINDOW as f64;
         let [input, between, state, output] = self.dropout;
         LanguageModelConfig {
             data: DataSpec {
@@ -416,9 +420,9 @@ impl Melis {
                 learning_rate: self.learning_rate,
                 rate_scale: RateScale::Nothing,
                 cut_after: Vec::new(),
-                l2: self.l2 / steps,
+                l2: shared_by(WINDOW, self.l2),
                 l2_in_loss: true,
-                clip: 10.0 / steps,
+                clip: shared_by(WINDOW, 10.0),
                 masks: MaskSharing::Step,
                 forget: 0.01,
                 optimiser: OptimiserChoice::of(&AdamSettings {
