@@ -24,10 +24,12 @@ mod shown_bytes;
 mod slurm;
 mod sweeping;
 mod training;
+mod visible;
 
 use std::process::ExitCode;
 
 use adaparam_runs::RunError;
+use adaparam_runs::fault::{self, Fault};
 use clap::Parser;
 
 use crate::say::alert;
@@ -40,7 +42,19 @@ const INTERRUPTED: u8 = 130;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let code = match Cli::parse().run() {
+    // For tests of what a run leaves behind; programs that are built for use know no such faults.
+    if cfg!(debug_assertions)
+        && let Some((fault, call)) = std::env::var("ADAPARAM_FAULT")
+            .ok()
+            .and_then(|planned| Fault::parse(&planned))
+    {
+        fault::plan(fault, call);
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    let code = match cli.run() {
         Ok(Verdict::Done) => ExitCode::SUCCESS,
         Ok(Verdict::ClaimMissed | Verdict::Diverged | Verdict::RunFailed) => ExitCode::from(1),
         Ok(Verdict::Interrupted) => ExitCode::from(INTERRUPTED),
@@ -56,6 +70,17 @@ fn main() -> ExitCode {
     };
     crew::leave();
     code
+}
+
+/// Tells of a command line that is not understood, or gives the help that it asks for.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let has_controls = |text: &str| text.chars().any(char::is_control);
+    if !std::env::args_os().any(|argument| has_controls(&argument.to_string_lossy())) {
+        error.exit();
+    }
+    // Without colours: there is no telling them from what was typed.
+    alert!("{}", error.render().to_string().trim_end());
+    ExitCode::from(error.exit_code().clamp(0, 255) as u8)
 }
 
 /// An error with its causes, each told once: some errors tell their cause themselves.

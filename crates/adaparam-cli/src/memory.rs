@@ -4,28 +4,53 @@ use adaparam_lm::{LanguageModelConfig, MemoryForecast};
 use adaparam_report::number;
 use anyhow::bail;
 
-/// Refuses a model whose weights, gradients and moments alone are more than all memory of the machine.
-pub(crate) fn refuse_what_cannot_fit(
-    config: &LanguageModelConfig,
-    vocabulary: usize,
+/// Refuses runs that need more than all memory of the machine, `jobs` of them at a time.
+pub(crate) fn refuse_what_cannot_fit<'a>(
+    runs: impl IntoIterator<Item = (&'a LanguageModelConfig, usize)>,
+    jobs: usize,
 ) -> anyhow::Result<()> {
-    let need = MemoryForecast::of(config, vocabulary).parameters as u64;
+    let forecast =
+        |(config, vocabulary)| (MemoryForecast::of(config, vocabulary), config, vocabulary);
+    let mut runs: Vec<_> = runs.into_iter().map(forecast).collect();
+    runs.sort_by_key(|(need, ..)| std::cmp::Reverse(need.total()));
+    let Some((first, config, vocabulary)) = runs.first() else {
+        return Ok(());
+    };
+    let at_once = runs.iter().take(jobs.max(1)).map(|(need, ..)| need.total());
+    let need = at_once.fold(MemoryForecast::PROGRAM, usize::saturating_add) as u64;
     let Some(there) = whole_memory().filter(|&there| need > there) else {
         return Ok(());
     };
     let megabytes = |bytes: u64| number::grouped(bytes / 1_000_000);
+    let smaller = if first.total() as u64 <= there {
+        "run fewer at a time with --jobs"
+    } else if first.parameters > first.activations {
+        "make model.hidden, model.embedding or model.layers smaller"
+    } else {
+        "make train.window or train.batch smaller"
+    };
     bail!(
-        "model: its {} parameters need {} MB to be trained, and this machine has {} MB: make model.hidden, \
-         model.embedding or model.layers smaller",
-        number::grouped(config.model.parameter_count(vocabulary) as u64),
+        "model: its {} parameters and windows of {} words of {} columns need {} MB to be trained{}, and this machine has {} \
+         MB: {smaller}",
+        number::grouped(config.model.parameter_count(*vocabulary) as u64),
+        config.train.window,
+        config.train.batch,
         megabytes(need),
+        if jobs > 1 {
+            format!(", {jobs} runs at a time")
+        } else {
+            String::new()
+        },
         megabytes(there)
     )
 }
 
-/// Memory and swap space in bytes, where the system tells.
+/// Memory and swap space in bytes, or the limit that is set for this process, where the system tells.
 fn whole_memory() -> Option<u64> {
-    memory_in(&std::fs::read_to_string("/proc/meminfo").ok()?)
+    let there = memory_in(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
+    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let limit = limit.and_then(|limit| limit.trim().parse().ok());
+    Some(limit.map_or(there, |limit: u64| limit.min(there)))
 }
 
 /// The most memory that this process has had so far, in bytes, where the system tells.
@@ -73,12 +98,28 @@ mod tests {
 
     #[test]
     fn a_model_larger_than_any_machine_is_refused() {
-        let mut config = LanguageModelConfig::default();
-        assert!(refuse_what_cannot_fit(&config, 10_000).is_ok());
-        (config.model.hidden, config.model.layers) = (65_536, 64);
-        if whole_memory().is_some() {
-            let error = refuse_what_cannot_fit(&config, 10_000).unwrap_err();
-            assert!(error.to_string().contains("make model.hidden"), "{error}");
+        let refused = |config: &LanguageModelConfig, jobs| {
+            let error = refuse_what_cannot_fit([(config, 10_000); 64], jobs).err();
+            error.map(|error| error.to_string()).unwrap_or_default()
+        };
+        if whole_memory().is_none() {
+            return;
         }
+        let usual = LanguageModelConfig::default();
+        assert_eq!(refused(&usual, 1), "");
+        let mut config = usual.clone();
+        (config.model.hidden, config.model.layers) = (65_536, 64);
+        assert!(refused(&config, 1).contains("make model.hidden"));
+        let mut config = usual.clone();
+        config.train.window = 1_000_000;
+        assert!(refused(&config, 1).contains("make train.window"));
+        let mut config = usual;
+        let there = whole_memory().unwrap() as usize;
+        // Half of the memory fits once, not ten times.
+        while MemoryForecast::of(&config, 10_000).total() < there / 2 {
+            config.train.batch += 10;
+        }
+        assert_eq!(refused(&config, 1), "");
+        assert!(refused(&config, 10).contains("fewer at a time"));
     }
 }

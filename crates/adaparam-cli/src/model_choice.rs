@@ -56,6 +56,52 @@ pub(crate) fn with_changes(
     Ok(config)
 }
 
+/// Whether changes name the text to train on.
+pub(crate) fn names_a_text(changes: &[(String, String)]) -> bool {
+    let mut keys = changes.iter().map(|(key, _)| key.as_str());
+    keys.any(|key| key == "data.train" || key == "data.set")
+}
+
+/// The configuration in a file at `path` that anybody may have written: it does not choose which files are read here, so
+/// whoever types the command must have named the text.
+pub(crate) fn without_files_of_its_maker(
+    path: &Path,
+    mut config: LanguageModelConfig,
+    is_named: bool,
+) -> anyhow::Result<LanguageModelConfig> {
+    match config.data.take_paths() {
+        Some(text) if !is_named => bail!(
+            "{}: was trained on files of its maker ({}), and a model does not choose which files are read: name the text \
+             with --text FILE",
+            path.display(),
+            text.display()
+        ),
+        _ => Ok(config),
+    }
+}
+
+/// Makes paths hold wherever the run is gone on with. Paths stand in files of the run, which are text.
+pub(crate) fn with_absolute_paths(config: &mut LanguageModelConfig) -> anyhow::Result<()> {
+    let data = &mut config.data;
+    let paths = [
+        ("data.train", &mut data.train),
+        ("data.valid", &mut data.valid),
+        ("data.test", &mut data.test),
+    ];
+    for (key, path) in paths {
+        if let Some(path) = path {
+            *path = std::path::absolute(&*path)?;
+            if path.to_str().is_none() {
+                bail!(
+                    "{key} = {}: must be UTF-8, because it is written into files of text: rename the file or its folder",
+                    path.display()
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Changes whose paths hold wherever the runs are started.
 pub(crate) fn absolute_paths(
     changes: Vec<(String, String)>,

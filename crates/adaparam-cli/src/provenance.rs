@@ -7,7 +7,11 @@ use adaparam_runs::record::RunRecord;
 
 /// A record of this process, for a run on `device`.
 pub(crate) fn record(device: &str, threads: usize) -> RunRecord {
-    let arguments: Vec<String> = std::env::args().skip(1).map(quoted).collect();
+    let arguments: Vec<String> = std::env::args_os()
+        .skip(1)
+        // A path need not be UTF-8; a record is.
+        .map(|argument| quoted(argument.to_string_lossy().into_owned()))
+        .collect();
     RunRecord {
         command: format!("adaparam {}", arguments.join(" ")),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -372,7 +372,10 @@ fn means(run: &RunHistory, witnessed: &Witnessed) -> Section {
     let megabytes = |bytes: u64| format!("{} MB", number::grouped(bytes.div_ceil(1_000_000)));
     let forecast = run
         .vocabulary
-        .map(|vocabulary| MemoryForecast::of(&run.config, vocabulary).total() as u64);
+        .map(|vocabulary| {
+            MemoryForecast::PROGRAM + MemoryForecast::of(&run.config, vocabulary).total()
+        })
+        .map(|bytes| bytes as u64);
     let seconds = run.record.as_ref().map_or(0.0, |record| record.seconds);
     let words: u64 = run.epochs.iter().map(|epoch| epoch.words).sum();
     let time = if seconds > 0.0 {

@@ -4,6 +4,8 @@ use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::visible::visible;
+
 /// Prints a line like `println!`, but ends quietly when whoever reads has seen enough, as in `adaparam show | head`.
 macro_rules! say {
     ($($argument:tt)*) => {
@@ -66,7 +68,15 @@ pub(crate) fn terminal_width() -> usize {
 
 pub(crate) fn line(line: Arguments<'_>) {
     if !is_mute() {
-        or_end(writeln!(std::io::stdout().lock(), "{line}"));
+        let line = line.to_string();
+        or_end(writeln!(std::io::stdout().lock(), "{}", visible(&line)));
+    }
+}
+
+/// Prints a text that ends its lines itself.
+pub(crate) fn block(text: &str) {
+    if !is_mute() {
+        or_end(write!(std::io::stdout().lock(), "{}", visible(text)));
     }
 }
 
@@ -78,7 +88,8 @@ pub(crate) fn aside(line: Arguments<'_>) {
 
 pub(crate) fn loud_aside(line: Arguments<'_>) {
     if !is_mute() {
-        let _ = writeln!(std::io::stderr().lock(), "{line}");
+        let line = line.to_string();
+        let _ = writeln!(std::io::stderr().lock(), "{}", visible(&line));
     }
 }
 

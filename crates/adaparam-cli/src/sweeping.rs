@@ -109,6 +109,7 @@ impl Sweeping {
         // Of a sweep of one's own nothing is known: its runs have the cores in turn, as large ones do.
         let scale = Scale::of(sweep).unwrap_or(Scale::Full);
         let jobs = self.jobs(scale).min(runs.len().max(1));
+        check_runs(runs.iter().copied(), corpora, jobs)?;
         let place = self.place(scale)?;
         let resources = Resources {
             jobs,
@@ -268,24 +269,21 @@ impl Display {
     }
 }
 
-/// Refuses runs that would fail at once: whose texts are too short for their columns, or whose weights no memory holds.
+/// Refuses runs that would fail at once: whose texts are too short for their columns, or that no memory holds, so many at
+/// a time.
 pub(crate) fn check_runs<'a>(
     runs: impl IntoIterator<Item = &'a RunSpec>,
     corpora: &Corpora,
+    jobs: usize,
 ) -> anyhow::Result<()> {
-    let mut rows: Vec<&str> = Vec::new();
+    let mut sizes = Vec::new();
     for run in runs {
-        // The runs of a row have the same sizes.
-        if rows.contains(&run.row.as_str()) {
-            continue;
-        }
-        rows.push(&run.row);
         if let Some(corpus) = corpora.of(&run.config.data) {
             cut_columns(&run.config.train, corpus)?;
-            refuse_what_cannot_fit(&run.config, corpus.vocabulary.len())?;
+            sizes.push((&run.config, corpus.vocabulary.len()));
         }
     }
-    Ok(())
+    refuse_what_cannot_fit(sizes, jobs)
 }
 
 /// An ending in words.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use adaparam_data::text::{Corpus, Tokens};
 use adaparam_lm::checkpoint::Damaged;
 use adaparam_lm::{
-    LmError, Machine, Observer, Observers, Outcome, Place, Snapshot, TrainEvent, TrainSpec, bits,
-    train,
+    LmError, Machine, Observer, Observers, OpenedModel, Outcome, Place, Snapshot, TrainEvent,
+    TrainSpec, bits, train,
 };
 use adaparam_report::number::duration;
 use adaparam_runs::RunError;
@@ -27,6 +27,7 @@ use crate::memory::peak_memory;
 use crate::run_page::{self, PAGE, Witnessed};
 use crate::sample::samples;
 use crate::say::{alert, remark, say, shows_bars};
+use crate::visible::visible;
 
 /// The configuration of a run.
 pub(crate) const CONFIG: &str = "config.toml";
@@ -84,6 +85,14 @@ pub(crate) fn report_damaged(damaged: &[Damaged]) {
             "warning: {}: damaged, passed over: {problem}",
             path.display()
         );
+    }
+}
+
+/// Says what is not as it should be about a model that was opened.
+pub(crate) fn report_opened(opened: &OpenedModel) {
+    report_damaged(&opened.damaged);
+    if let Some(edited) = &opened.edited {
+        alert!("warning: {edited}");
     }
 }
 
@@ -147,7 +156,9 @@ impl Session {
             }
             Ok(Outcome::Stopped(checkpoint)) => {
                 if self.json {
-                    print_json(&json!({"event": "stopped", "checkpoint": checkpoint}));
+                    print_json(
+                        &json!({"event": "stopped", "checkpoint": checkpoint.display().to_string()}),
+                    );
                 }
                 let launcher = match self.crew.ranks() {
                     1 => String::new(),
@@ -293,7 +304,7 @@ pub(crate) fn shell_word(path: &Path) -> String {
 fn print_json(line: &serde_json::Value) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     // A reader that has gone away is no reason to stop training, nor is a full disk; that one is told of once.
-    if let Err(error) = writeln!(std::io::stdout(), "{line}")
+    if let Err(error) = writeln!(std::io::stdout(), "{}", visible(&line.to_string()))
         && error.kind() != ErrorKind::BrokenPipe
         && !TOLD.swap(true, Ordering::Relaxed)
     {
@@ -419,7 +430,9 @@ impl Display {
         };
         if self.json {
             let mut line = json!(event);
-            line["perplexity"] = json!(loss.exp());
+            if loss.exp().is_finite() {
+                line["perplexity"] = json!(loss.exp());
+            }
             line["words_per_second"] = json!(speed.round());
             line["seconds_left"] = json!(left.is_finite().then(|| left.round()));
             print_json(&line);

@@ -54,6 +54,22 @@ impl Checksum {
     }
 }
 
+/// The sum of bytes that come one after the other.
+#[derive(Debug, Clone, Default)]
+pub struct RunningSum(Sha256);
+
+impl RunningSum {
+    /// These bytes come next.
+    pub fn add(&mut self, bytes: impl AsRef<[u8]>) {
+        self.0.update(bytes);
+    }
+
+    /// The sum of everything so far.
+    pub fn so_far(&self) -> Checksum {
+        self.0.clone().into()
+    }
+}
+
 impl From<Sha256> for Checksum {
     fn from(hasher: Sha256) -> Self {
         Self(hasher.finalize().into())

@@ -19,6 +19,7 @@ use ureq::Agent;
 use crate::error::{DataError, Result, SourceFailure};
 use crate::registry::{RemoteFile, Source};
 use crate::verify::{FileState, state_of};
+pub use archive::unpack;
 use download::{Download, Size};
 
 /// No archive of a data set is larger.

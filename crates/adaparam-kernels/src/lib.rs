@@ -31,6 +31,7 @@ pub mod simd;
 pub mod softmax;
 pub mod stack;
 pub mod sum;
+mod sync;
 pub mod threads;
 
 pub use element::{Bf16, Element};

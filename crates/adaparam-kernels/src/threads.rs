@@ -5,17 +5,16 @@
 //! same order every time: tasks of consecutive steps that read the same weights find them in the same core's cache. A thread
 //! that is done takes over tasks of slower ones.
 
-use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle, Thread};
+use std::sync::PoisonError;
 
-/// How often an idle thread looks for work before it sleeps: for some hundred microseconds at most,
-/// longer than the gap between two phases of a step.
-const LOOKS_BEFORE_SLEEP: u32 = 4_000;
+// `check/threads` has this file too, with a `sync` that tries every order in which threads can go on.
+use crate::sync::{
+    Arc, AtomicBool, AtomicU64, AtomicUsize, JoinHandle, LOOKS_BEFORE_SLEEP, Mutex, Ordering,
+    SharedCell, Thread, in_one_order, spin, thread,
+};
 
 /// In [`Shared::state`]: threads inside the current job.
 const INSIDE: u64 = 0xffff;
@@ -36,7 +35,7 @@ pub struct Pool {
 struct Shared {
     /// Number of the current job, whether it is open, and how many workers are inside it.
     state: AtomicU64,
-    job: UnsafeCell<Option<Job>>,
+    job: SharedCell<Option<Job>>,
     shares: Box<[Share]>,
     sleepers: Box<[Sleeper]>,
     panicked: AtomicBool,
@@ -70,7 +69,7 @@ impl Pool {
         let threads = threads.clamp(1, INSIDE as usize);
         let shared = Arc::new(Shared {
             state: AtomicU64::new(0),
-            job: UnsafeCell::new(None),
+            job: SharedCell::new(None),
             shares: (0..threads)
                 .map(|_| Share {
                     next: AtomicUsize::new(0),
@@ -140,7 +139,9 @@ impl Pool {
             >(task)
         };
         // SAFETY: the job is closed with nobody inside, so nobody reads it.
-        unsafe { *shared.job.get() = Some(Job(forgotten)) };
+        shared
+            .job
+            .with_mut(|job| unsafe { *job = Some(Job(forgotten)) });
         shared.state.fetch_add(JOB | OPEN, Ordering::SeqCst);
         let _close = Close(shared);
         shared.wake();
@@ -169,7 +170,7 @@ impl Drop for Close<'_> {
         while self.0.state.load(Ordering::Acquire) & INSIDE != 0 {
             pause(&mut looks);
         }
-        if self.0.panicked.swap(false, Ordering::Relaxed) && !thread::panicking() {
+        if self.0.panicked.swap(false, Ordering::Relaxed) && !std::thread::panicking() {
             resume_unwind(Box::new("a task of the thread pool panicked"));
         }
     }
@@ -181,7 +182,7 @@ fn pause(looks: &mut u32) {
     if looks.is_multiple_of(1024) {
         thread::yield_now();
     } else {
-        std::hint::spin_loop();
+        spin();
     }
 }
 
@@ -219,10 +220,9 @@ impl Shared {
             {
                 last = state / JOB;
                 // SAFETY: this thread is inside an open job, so `job` was written before and stays until it leaves.
-                let result = unsafe {
-                    let Job(task) = (*self.job.get()).expect("an open job has a task");
-                    catch_unwind(AssertUnwindSafe(|| self.work(worker, task)))
-                };
+                let job = self.job.with(|job| unsafe { *job });
+                let Job(task) = job.expect("an open job has a task");
+                let result = catch_unwind(AssertUnwindSafe(|| self.work(worker, task)));
                 if result.is_err() {
                     self.panicked.store(true, Ordering::Relaxed);
                 }
@@ -232,6 +232,7 @@ impl Shared {
                 pause(&mut looks);
             } else {
                 sleeper.asleep.store(true, Ordering::SeqCst);
+                in_one_order();
                 // Look once more: whoever opened a job before the flag was set has not seen it.
                 let state = self.state.load(Ordering::SeqCst);
                 if (state & OPEN == 0 || state / JOB == last) && !self.stop.load(Ordering::SeqCst) {
@@ -244,6 +245,7 @@ impl Shared {
     }
 
     fn wake(&self) {
+        in_one_order();
         for sleeper in &self.sleepers {
             if sleeper.asleep.load(Ordering::SeqCst)
                 && let Some(thread) = &*sleeper
@@ -308,6 +310,8 @@ impl<'a, T> Parts<'a, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     #[test]

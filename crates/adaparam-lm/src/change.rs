@@ -147,7 +147,12 @@ impl Snapshot {
             RunError::value("train.optimiser", value, rule)
         })?;
         self.optimiser = optimiser;
+        self.bind();
         self.config = config;
+        if !changes.is_empty() {
+            let now = self.own_binding();
+            self.binding = self.binding.take().map(|before| before.renewed(now));
+        }
         Ok(changes)
     }
 }
@@ -165,13 +170,10 @@ pub fn change_run(
 ) -> Result<Vec<KeyChange>, LmError> {
     let changes = snapshot.change(config)?;
     if !changes.is_empty() {
-        let mut log = Log::open(
-            run,
-            snapshot.counters.log_bytes,
-            snapshot.config.data.tokens,
-        )?;
+        let mut log = Log::open(run, snapshot)?;
         log.note(&snapshot.counters, &changes)?;
         snapshot.counters.log_bytes = log.bytes();
+        snapshot.log = Some(log.mark());
         log.sync()?;
         checkpoint::save(run, snapshot)?;
     }

@@ -12,12 +12,14 @@ use std::path::{Path, PathBuf};
 use adaparam_data::checksum::Checksum;
 use adaparam_data::text::Vocabulary;
 use adaparam_runs::RunError;
-use adaparam_runs::whole_file::{UNFINISHED, write_folder};
+use adaparam_runs::whole_file::{UNFINISHED, remove, set_aside, write_folder};
 use serde::{Deserialize, Serialize};
 
 use crate::LmError;
+use crate::binding::{Binding, check_record};
 use crate::config::{LanguageModelConfig, Version1};
-use crate::snapshot::{Counters, Snapshot, weights_file, weights_from};
+use crate::log::LogMark;
+use crate::snapshot::{Counters, Snapshot, all_finite, weights_from};
 use crate::team::Team;
 use crate::tensor_file::TensorFile;
 
@@ -41,6 +43,12 @@ struct Head {
     format: u64,
     counters: Counters,
     corpus: String,
+    /// The run that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    binding: Option<Binding>,
+    /// What is remembered of the loss log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    log: Option<LogMark>,
     /// What computed the last step.
     computed_with: Option<String>,
     /// What the optimiser keeps besides its tensors.
@@ -82,6 +90,8 @@ impl Head {
                     optimiser: BTreeMap::from([("updates".to_owned(), head.counters.updates as f64)]),
                     counters: head.counters,
                     corpus: head.corpus,
+                    binding: None,
+                    log: None,
                     computed_with: None,
                     config: head.config.upgraded()?,
                 })
@@ -122,15 +132,17 @@ pub fn has_checkpoints(run: &Path) -> bool {
 
 /// The number of words in the vocabulary of a run that has a checkpoint.
 pub(crate) fn vocabulary_size(run: &Path) -> Option<usize> {
-    let newest = names(run).pop()?;
-    let path = run.join(FOLDER).join(newest).join(VOCABULARY);
-    Some(Vocabulary::load(&path).ok()?.len())
+    let vocabulary = |name: &String| {
+        let path = run.join(FOLDER).join(name).join(VOCABULARY);
+        Vocabulary::load(&path).ok()
+    };
+    Some(names(run).iter().rev().find_map(vocabulary)?.len())
 }
 
 /// The checkpoint of `snapshot` in the folder of a run, written unless it is there already.
 pub fn saved(run: &Path, snapshot: &Snapshot) -> Result<PathBuf, RunError> {
     let path = run.join(FOLDER).join(snapshot.counters.name());
-    if path.exists() {
+    if is_checkpoint(&path) {
         return Ok(path);
     }
     save(run, snapshot)
@@ -147,52 +159,81 @@ pub fn save(run: &Path, snapshot: &Snapshot) -> Result<PathBuf, RunError> {
     Ok(all.join(name))
 }
 
-/// The files of a checkpoint, their sums the last.
-fn files(snapshot: &Snapshot) -> Vec<(&'static str, Vec<u8>)> {
+/// The files of a checkpoint, their sums the last. Each is made when it is asked for: they are large.
+fn files(snapshot: &Snapshot) -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+    let contents: [(&str, fn(&Snapshot) -> Vec<u8>); 5] = [
+        (WEIGHTS, Snapshot::weights_bytes),
+        (OPTIMISER, Snapshot::optimiser_bytes),
+        (STATE, |snapshot| snapshot.state_file().to_bytes()),
+        (VOCABULARY, |snapshot| {
+            snapshot.vocabulary.to_text().into_bytes()
+        }),
+        (HEAD, head),
+    ];
+    let mut contents = contents.into_iter();
+    let mut sums = String::new();
+    std::iter::from_fn(move || match contents.next() {
+        Some((name, content)) => {
+            let content = content(snapshot);
+            let _ = writeln!(sums, "{}  {name}", Checksum::of(&content));
+            Some((name, content))
+        }
+        None if sums.is_empty() => None,
+        None => Some((SUMS, std::mem::take(&mut sums).into_bytes())),
+    })
+}
+
+fn head(snapshot: &Snapshot) -> Vec<u8> {
+    let binding = snapshot.binding.clone();
     let head = Head {
         format: FORMAT,
         counters: snapshot.counters.clone(),
         corpus: snapshot.corpus.clone(),
+        binding: binding.or_else(|| Some(snapshot.own_binding())),
+        log: snapshot.log.clone(),
         computed_with: snapshot.computed_with.clone(),
         optimiser: snapshot.optimiser.scalars(),
         config: snapshot.config.clone(),
     };
     let mut head = serde_json::to_vec_pretty(&head).expect("a head has a JSON form");
     head.push(b'\n');
-    let mut files = vec![
-        (WEIGHTS, weights_file(&snapshot.weights).to_bytes()),
-        (OPTIMISER, snapshot.optimiser_file().to_bytes()),
-        (STATE, snapshot.state_file().to_bytes()),
-        (VOCABULARY, snapshot.vocabulary.to_text().into_bytes()),
-        (HEAD, head),
-    ];
-    let mut sums = String::new();
-    for (name, content) in &files {
-        let _ = writeln!(sums, "{}  {name}", Checksum::of(content));
-    }
-    files.push((SUMS, sums.into_bytes()));
-    files
+    head
 }
 
-/// Removes all but the newest and the best, and what an interrupted save has left. What cannot be removed is only in
-/// the way of the next try.
+/// Removes all but the newest and the best, and what an interrupted save has left. Damaged ones are set aside and not
+/// counted; neither are those that the run has not come to again. What cannot be removed is only in the way of the next
+/// try.
 fn remove_old(run: &Path, newest: &Snapshot) {
     let all = run.join(FOLDER);
-    let best = newest
-        .counters
-        .best
-        .as_ref()
-        .map(|best| best.checkpoint.as_str());
-    let names = names(run);
-    let old = names.iter().rev().skip(KEPT);
-    for name in old.filter(|name| Some(name.as_str()) != best) {
-        let _ = fs::remove_dir_all(all.join(name));
+    let best = newest.counters.best.as_ref();
+    let is_best = |name: &str| best.is_some_and(|best| best.checkpoint == name);
+    let saved = newest.counters.name();
+    let mut kept = 0;
+    for name in names(run).iter().rev().skip_while(|name| **name != saved) {
+        let path = all.join(name);
+        if kept >= KEPT {
+            if !is_best(name) {
+                remove(&path);
+            }
+        } else if *name == saved || verify(&path).is_ok() {
+            kept += 1;
+        } else if !is_best(name) {
+            let _ = set_aside(&path);
+        }
     }
     for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
-            let _ = fs::remove_dir_all(entry.path());
+            remove(&entry.path());
         }
     }
+}
+
+/// Gives damaged checkpoints other names, so that they are not in the way of what the run will save. Only who holds the
+/// run's lock may do that. Returns where they are now.
+pub fn set_damaged_aside(damaged: &[Damaged]) -> Vec<PathBuf> {
+    // One that cannot be renamed is passed over again.
+    let aside = |Damaged { path, .. }: &Damaged| set_aside(path).ok().flatten();
+    damaged.iter().filter_map(aside).collect()
 }
 
 /// Removes every checkpoint of a run but the one of this name, once nothing goes on from them.
@@ -200,8 +241,21 @@ pub(crate) fn keep_only(run: &Path, kept: &str) {
     let names = names(run);
     if names.iter().any(|name| name == kept) {
         for name in names.iter().filter(|name| name.as_str() != kept) {
-            let _ = fs::remove_dir_all(run.join(FOLDER).join(name));
+            remove(&run.join(FOLDER).join(name));
         }
+    }
+}
+
+/// The place in a run that the name of a checkpoint tells: updates, and the epoch if one has just ended.
+fn place_of(name: &str) -> Option<(u64, Option<u64>)> {
+    let number = |digits: &str| {
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| digits.parse().ok()).flatten()
+    };
+    let place = name.strip_prefix("step-")?;
+    match place.split_once("-epoch-") {
+        Some((updates, epoch)) => Some((number(updates)?, Some(number(epoch)?))),
+        None => Some((number(place)?, None)),
     }
 }
 
@@ -211,28 +265,31 @@ fn names(run: &Path) -> Vec<String> {
         .into_iter()
         .flatten()
         .flatten();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .filter(|name| name.starts_with("step-"))
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<_> = names
+        .filter_map(|name| Some((place_of(&name)?, name)))
         .collect();
     names.sort_unstable();
-    names
+    names.into_iter().map(|(_, name)| name).collect()
 }
 
 /// The newest checkpoint of a run that is not damaged.
 pub fn newest(run: &Path) -> Result<Found, LmError> {
+    let (path, damaged) = newest_whole(run)?;
+    Ok(Found {
+        snapshot: load(&path)?,
+        path,
+        damaged,
+    })
+}
+
+/// The folder of the newest checkpoint that is not damaged, and those above it.
+fn newest_whole(run: &Path) -> Result<(PathBuf, Vec<Damaged>), LmError> {
     let mut damaged = Vec::new();
     for name in names(run).into_iter().rev() {
         let path = run.join(FOLDER).join(name);
         match verify(&path) {
-            Ok(()) => {
-                let snapshot = load(&path)?;
-                return Ok(Found {
-                    path,
-                    snapshot,
-                    damaged,
-                });
-            }
+            Ok(()) => return Ok((path, damaged)),
             Err(problem) => damaged.push(Damaged { path, problem }),
         }
     }
@@ -254,20 +311,31 @@ pub fn newest(run: &Path) -> Result<Found, LmError> {
 ///
 /// If the best one is damaged: no other model is the one that its epoch's numbers belong to.
 pub fn best(run: &Path) -> Result<Found, LmError> {
-    let mut found = newest(run)?;
-    if let Some(best) = &found.snapshot.counters.best {
-        let path = run.join(FOLDER).join(&best.checkpoint);
-        verify(&path).map_err(|problem| {
-            let rule = format!(
-                "the checkpoint of the best epoch is damaged: {problem}; bring it back, or name another one, such as {}",
-                found.path.display()
-            );
-            RunError::folder(&path, rule)
-        })?;
-        found.snapshot = load(&path)?;
-        found.path = path;
-    }
-    Ok(found)
+    let (newest, damaged) = newest_whole(run)?;
+    let place = newest.join(HEAD);
+    let content = fs::read(&place).map_err(RunError::file(&place, "cannot read this file"))?;
+    let head = checked_head(&place, &content)?;
+    check_record(run, &newest, &head.config, head.binding.as_ref())?;
+    let path = match &head.counters.best {
+        None => newest,
+        Some(best) => {
+            let path = run.join(FOLDER).join(&best.checkpoint);
+            verify(&path).map_err(|problem| {
+                let rule = format!(
+                    "the checkpoint of the best epoch is damaged: {problem}; bring it back, or name another one, such \
+                     as {}",
+                    newest.display()
+                );
+                RunError::folder(&path, rule)
+            })?;
+            path
+        }
+    };
+    Ok(Found {
+        snapshot: load(&path)?,
+        path,
+        damaged,
+    })
 }
 
 /// Whether a folder is a checkpoint, whole or not.
@@ -288,13 +356,39 @@ pub fn open(folder: &Path) -> Result<Snapshot, LmError> {
 fn verify(folder: &Path) -> Result<(), String> {
     let sums = fs::read_to_string(folder.join(SUMS)).map_err(|error| format!("{SUMS}: {error}"))?;
     for name in [WEIGHTS, OPTIMISER, STATE, VOCABULARY, HEAD] {
-        let content = fs::read(folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
-        let line = format!("{}  {name}", Checksum::of(&content));
+        let path = folder.join(name);
+        let sum = Checksum::of_file(&path).map_err(|error| error.to_string())?;
+        let line = format!("{sum}  {name}");
         if !sums.lines().any(|sum| sum == line) {
             return Err(format!("{name} is not what was written"));
         }
     }
     Ok(())
+}
+
+/// The configuration of a run and where it is, from the content of a `checkpoint.json`; `place` is what errors name.
+///
+/// # Errors
+///
+/// If it is not understood, or breaks a rule of a key.
+pub fn read_head(place: &Path, content: &[u8]) -> Result<(LanguageModelConfig, Counters), LmError> {
+    let head = checked_head(place, content)?;
+    Ok((head.config, head.counters))
+}
+
+fn checked_head(place: &Path, content: &[u8]) -> Result<Head, LmError> {
+    let head = Head::parse(place, content)?;
+    head.config.check()?;
+    if let Some(best) = head.counters.best.as_ref().map(|best| &best.checkpoint)
+        && place_of(best).is_none()
+    {
+        return Err(RunError::Config {
+            place: place.display().to_string(),
+            message: format!("counters.best.checkpoint = {best:?}: is no name of a checkpoint"),
+        }
+        .into());
+    }
+    Ok(head)
 }
 
 /// Reads a checkpoint, whose sums are right.
@@ -310,13 +404,23 @@ fn parse(
 ) -> Result<Snapshot, LmError> {
     let at = |name: &str| folder.join(name);
     let tensors = |name: &str| TensorFile::parse(&at(name), &read(name)?);
-    let head = Head::parse(&at(HEAD), &read(HEAD)?)?;
-    head.config.check()?;
+    let head = checked_head(&at(HEAD), &read(HEAD)?)?;
     let vocabulary = Vocabulary::from_bytes(&at(VOCABULARY), read(VOCABULARY)?)?;
     head.config.check_tokens(&at(VOCABULARY), &vocabulary)?;
     let shapes = head.config.model.parameter_shapes(vocabulary.len());
     let weights = weights_from(&at(WEIGHTS), tensors(WEIGHTS)?, shapes)?;
+    if let Some(weight) = weights.iter().find(|weight| !all_finite(&weight.values)) {
+        return Err(LmError::Weights {
+            path: at(WEIGHTS),
+            problem: format!(
+                "{} has a value that is not a finite number: name another checkpoint",
+                weight.name
+            ),
+        });
+    }
     let mut snapshot = Snapshot::with_weights(head.config, vocabulary, head.corpus, weights);
+    snapshot.binding = head.binding;
+    snapshot.log = head.log;
     snapshot.counters = head.counters;
     snapshot.computed_with = head.computed_with;
     snapshot.set_optimiser(&at(OPTIMISER), tensors(OPTIMISER)?, head.optimiser)?;

@@ -22,18 +22,21 @@ pub enum LmError {
     },
     /// Training has run into numbers that are none.
     #[error(
-        "epoch {epoch}, step {step}: the {what} is not a finite number; the update was not made, and the last good \
-         checkpoint is {}: train anew, into another folder, with a lower train.learning_rate or with train.clip",
+        "epoch {epoch}, step {step}: the {what} is not a finite number; {}, and the last good checkpoint is {}: train \
+         anew, into another folder, with a lower train.learning_rate or with train.clip",
+        if *updated { "it was seen after the update" } else { "the update was not made" },
         checkpoint.display()
     )]
     NonFinite {
-        /// The loss or the gradient.
+        /// The loss, the gradient, …
         what: &'static str,
+        /// Whether the weights had been updated when it was seen.
+        updated: bool,
         /// The epoch, counted from 1.
         epoch: u64,
         /// The step of the epoch, counted from 1.
         step: u64,
-        /// What to go on from.
+        /// The newest checkpoint; all its numbers are finite.
         checkpoint: PathBuf,
     },
 }

@@ -1,8 +1,8 @@
 //! What happens during training, for whoever watches.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::LmError;
 
@@ -52,6 +52,7 @@ pub enum TrainEvent {
     /// A checkpoint was written.
     Saved {
         /// Its folder.
+        #[serde(serialize_with = "as_shown")]
         checkpoint: PathBuf,
     },
     /// Training is over and the test text is being read by the best epoch's model.
@@ -63,6 +64,11 @@ pub enum TrainEvent {
         /// Perplexity.
         perplexity: f64,
     },
+}
+
+/// A path need not be UTF-8, but what tells of it is.
+fn as_shown<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
 }
 
 /// Somebody who watches a training.

@@ -11,14 +11,15 @@ use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
 use crate::LmError;
+use crate::binding::edited;
 use crate::checkpoint::{self, Damaged};
 use crate::config::{LanguageModelConfig, Version1, first_difference};
 use crate::model::LanguageModel;
 use crate::snapshot::{Snapshot, weights_file, weights_from};
 use crate::tensor_file::{StoredTensor, TensorFile};
 
-/// The format that is written; the one before it, 1, is read too.
-const FORMAT: u64 = 2;
+/// The format that is written; those before it are read too. From this one on files carry their sum.
+const FORMAT: u64 = 3;
 
 /// What the metadata of an exported file hold.
 #[derive(Serialize, Deserialize)]
@@ -51,9 +52,9 @@ impl Note {
                     config: note.config.upgraded()?,
                 })
             }
-            FORMAT => serde_json::from_str(text).map_err(wrong),
+            2 | FORMAT => serde_json::from_str(text).map_err(wrong),
             other => Err(fault(format!(
-                "format = {other}: this program reads formats 1 and {FORMAT}; use the program that wrote it, or a newer one"
+                "format = {other}: this program reads formats 1 to {FORMAT}; use the program that wrote it, or a newer one"
             ))),
         }
     }
@@ -64,10 +65,14 @@ impl Note {
 pub struct OpenedModel {
     /// The checkpoint or file that it came from.
     pub path: PathBuf,
+    /// Whether it was one file, which may be anybody's.
+    pub is_file: bool,
     /// Its content; from a file, with a new optimiser.
     pub snapshot: Snapshot,
     /// Newer checkpoints that are damaged.
     pub damaged: Vec<Damaged>,
+    /// How the configuration file of the run differs from its checkpoint, if it was edited.
+    pub edited: Option<String>,
 }
 
 /// Opens the best checkpoint of a run's folder, a checkpoint's folder, or an exported file.
@@ -76,7 +81,9 @@ pub fn open_model(path: &Path) -> Result<OpenedModel, LmError> {
         return Ok(OpenedModel {
             path: path.to_path_buf(),
             snapshot: checkpoint::open(path)?,
+            is_file: false,
             damaged: Vec::new(),
+            edited: None,
         });
     }
     if !path.exists() {
@@ -85,7 +92,9 @@ pub fn open_model(path: &Path) -> Result<OpenedModel, LmError> {
     if !path.is_file() {
         let found = checkpoint::best(path)?;
         return Ok(OpenedModel {
+            edited: edited(path, &found.snapshot),
             path: found.path,
+            is_file: false,
             snapshot: found.snapshot,
             damaged: found.damaged,
         });
@@ -101,8 +110,10 @@ pub fn open_model(path: &Path) -> Result<OpenedModel, LmError> {
     note.config.check_tokens(path, &note.vocabulary)?;
     Ok(OpenedModel {
         path: path.to_path_buf(),
+        is_file: true,
         snapshot: adopt(path, file, note.config, note.vocabulary, note.corpus)?,
         damaged: Vec::new(),
+        edited: None,
     })
 }
 
@@ -404,12 +415,12 @@ mod tests {
         let note = file
             .note
             .unwrap()
-            .replacen("\"format\":2", "\"format\":99", 1);
+            .replacen("\"format\":3", "\"format\":99", 1);
         file.note = Some(note);
         fs::write(&path, file.to_bytes()).unwrap();
         let error = open_model(&path).unwrap_err().to_string();
         assert!(
-            error.contains("format = 99: this program reads formats 1 and 2"),
+            error.contains("format = 99: this program reads formats 1 to 3"),
             "{error}"
         );
     }

@@ -4,11 +4,14 @@ use adaparam_kernels::Engine;
 use adaparam_kernels::stack::{Keep, Weights};
 use burn::tensor::Device;
 
-use crate::config::LanguageModelConfig;
+use crate::config::{LanguageModelConfig, TrainSpec};
 use crate::model::LanguageModel;
 use crate::weight_drop::WeightDrop;
+use crate::weights::ParameterShape;
 
 const BYTES: usize = size_of::<f32>();
+/// More words in a window than this fit into no memory, whatever the model.
+const MOST_WORDS: usize = 1 << 32;
 
 /// How long runs will take.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,11 +46,18 @@ impl Forecast {
 pub struct MemoryForecast {
     /// Weights, their gradients and what the optimiser keeps.
     pub parameters: usize,
-    /// The buffers of a window of the usual length.
+    /// The buffers of the longest window that is to be expected.
     pub activations: usize,
+    /// The most that is held besides at any time: a checkpoint that is written, the packed weights and buffers that a text
+    /// is read with, or the best model while it is tested.
+    pub besides: usize,
 }
 
 impl MemoryForecast {
+    /// What the program takes besides: itself, a text of some hundred thousand words, and what the allocator keeps. Measured
+    /// (`results/memory.json`).
+    pub const PROGRAM: usize = 68_000_000;
+
     /// The account for a configuration with a vocabulary of so many words, from the sizes of the buffers themselves;
     /// where tensors compute, from the widths of what the layers carry.
     pub fn of(config: &LanguageModelConfig, vocabulary: usize) -> Self {
@@ -55,42 +65,99 @@ impl MemoryForecast {
         let kept = train.optimiser.settings().numbers_per_weight()
             + train.average.settings().numbers_per_weight();
         let undrawn = LanguageModel::new(model, vocabulary, &Device::flex());
-        let words = train.batch.saturating_mul(train.window);
-        let of_kernels = || {
-            let runner = undrawn.layers().fused()?.runner(Weights::Change);
-            let head = undrawn.head().kernels()?;
-            // Every thread more takes some kilobytes more: one stands for all.
-            let engine = Engine::new(1).in_precision(train.precision.into());
-            let of_layers = runner.bytes(&engine, Keep::Tape, train.window, train.batch);
-            let of_head = head.bytes(vocabulary, model.embedding, words);
-            Some(of_layers.saturating_add(of_head))
-        };
-        let of_tensors = || {
-            // Every step keeps about a dozen tensors of the width of each state, and the head logits and their gradient.
-            let states = undrawn.layers().states();
-            let carried: usize = states.iter().map(|slot| slot.width).sum();
-            let per_word = 12 * carried + 3 * vocabulary;
-            BYTES.saturating_mul(per_word).saturating_mul(words)
-        };
-        // Word vectors and outputs, with their gradients.
-        let ends = BYTES
-            .saturating_mul(4 * model.embedding)
-            .saturating_mul(words);
-        let count = model.parameter_count(vocabulary);
+        // Every thread more takes some kilobytes more: one stands for all.
+        let engine = Engine::new(1).in_precision(train.precision.into());
+        let shapes = undrawn.shapes();
+        let counts = || shapes.iter().map(ParameterShape::count);
+        let numbers = BYTES.saturating_mul(counts().fold(0, usize::saturating_add));
+        let largest = BYTES.saturating_mul(counts().max().unwrap_or(0));
         let of_weight_drop = WeightDrop::numbers(&undrawn, train.dropout.weight);
+        let parameters = numbers
+            .saturating_mul(2 + kept)
+            .saturating_add(BYTES.saturating_mul(of_weight_drop));
+        let activations = buffers(
+            &undrawn,
+            &engine,
+            model.embedding,
+            Keep::Tape,
+            [longest_window(train), train.batch],
+        );
+
+        // The largest file of a checkpoint, and its largest tensor in another order and as bytes.
+        let saving = numbers
+            .saturating_mul(kept.max(1))
+            .saturating_add(largest.saturating_mul(2));
+        let batch = train.valid_batch.max(train.test_batch);
+        let reading = buffers(
+            &undrawn,
+            &engine,
+            model.embedding,
+            Keep::State,
+            [train.window, batch],
+        );
+        // The gradients and buffers of training are gone then; a file is held as bytes and as numbers.
+        let loading = numbers.saturating_mul(2 * kept.max(1));
+        let testing = loading.max(numbers.saturating_mul(kept).saturating_add(reading));
         Self {
-            parameters: BYTES
-                .saturating_mul(2 + kept)
-                .saturating_mul(count)
-                .saturating_add(BYTES.saturating_mul(of_weight_drop)),
-            activations: of_kernels().unwrap_or_else(of_tensors).saturating_add(ends),
+            parameters,
+            activations,
+            besides: saving.max(reading).max(testing.saturating_sub(activations)),
         }
     }
 
     /// Everything together.
     pub const fn total(self) -> usize {
-        self.parameters.saturating_add(self.activations)
+        self.parameters
+            .saturating_add(self.activations)
+            .saturating_add(self.besides)
     }
+}
+
+/// Windows vary in length, and buffers stay as large as the longest has made them: of so many normal draws that is about
+/// so many deviations above the mean.
+fn longest_window(train: &TrainSpec) -> usize {
+    const WINDOWS_OF_AN_EPOCH: f64 = 500.0;
+    let draws = WINDOWS_OF_AN_EPOCH * train.epochs.max(1) as f64;
+    let above = train.window_deviation * (2.0 * draws.ln()).sqrt();
+    (train.window.saturating_add(above as usize)).max(train.window_minimum)
+}
+
+/// The buffers for windows of so many rows of so many columns, with word vectors of this width.
+fn buffers(
+    model: &LanguageModel,
+    engine: &Engine,
+    width: usize,
+    keep: Keep,
+    [window, batch]: [usize; 2],
+) -> usize {
+    let vocabulary = model.vocabulary();
+    let words = batch.saturating_mul(window);
+    if words > MOST_WORDS {
+        return usize::MAX;
+    }
+    let of_kernels = || {
+        let weights = match keep {
+            Keep::Tape => Weights::Change,
+            Keep::State => Weights::Stay,
+        };
+        let runner = model.layers().fused()?.runner(weights);
+        let head = model.head().kernels()?;
+        let of_layers = runner.bytes(engine, keep, window, batch);
+        Some(of_layers.saturating_add(head.bytes(vocabulary, width, words)))
+    };
+    let of_tensors = || {
+        // Every step keeps about a dozen tensors of the width of each state, and the head logits and their gradient.
+        let carried: usize = model.layers().states().iter().map(|slot| slot.width).sum();
+        let per_word = 12 * carried + 3 * vocabulary;
+        BYTES.saturating_mul(per_word).saturating_mul(words)
+    };
+    // Word vectors and outputs, with their gradients if something is learnt.
+    let ends = match keep {
+        Keep::Tape => 4,
+        Keep::State => 2,
+    };
+    let ends = BYTES.saturating_mul(ends * width).saturating_mul(words);
+    of_kernels().unwrap_or_else(of_tensors).saturating_add(ends)
 }
 
 #[cfg(test)]
@@ -102,6 +169,26 @@ mod tests {
         let memory = MemoryForecast::of(&LanguageModelConfig::default(), 10_000);
         let megabytes = memory.total() / 1_000_000;
         assert!((300..1_000).contains(&megabytes), "{megabytes} MB");
+    }
+
+    #[test]
+    fn everything_that_grows_is_counted() {
+        let total = |key: &str, value: &str| {
+            let config = LanguageModelConfig::default().with(key, value).unwrap();
+            MemoryForecast::of(&config, 10_000).total()
+        };
+        let usual = MemoryForecast::of(&LanguageModelConfig::default(), 10_000).total();
+        for (key, value) in [
+            ("model.hidden", "2000"),
+            ("model.layers", "4"),
+            ("train.window", "200"),
+            ("train.batch", "80"),
+            ("train.optimiser.beta_1", "0.9"),
+        ] {
+            assert!(total(key, value) > usual + usual / 10, "{key} = {value}");
+        }
+        assert!(total("train.window", "1000000") > 1 << 40);
+        assert_eq!(total("train.batch", "18446744073709551"), usize::MAX);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! [`checkpoint`]s on the way. [`evaluate()`], [`Generator`] and [`export()`] are what a trained model is for, and a
 //! [`sweep`] is many of them.
 
+mod binding;
 mod cells;
 mod change;
 pub mod checkpoint;
@@ -41,6 +42,7 @@ mod weights;
 pub use adaparam::settings::nearest;
 pub use adaparam_kernels::simd::Instructions;
 pub use adaparam_kernels::{Engine, Precision};
+pub use binding::{Binding, check_binding};
 pub use cells::{CellChoice, CellSettings, Cells, register};
 pub use change::{KeyChange, change_run, key_changes};
 pub use checkpoint::share as share_snapshot;
@@ -64,6 +66,7 @@ pub use head::{
 pub use history::{EpochHistory, RunHistory};
 pub use inherit::{Inherited, MatchedWords};
 pub use initial::draw_alone;
+pub use log::{LogMark, MendedLog, mend_log};
 pub use masks::{Droppable, MaskPlace, MaskSharing, WindowMasks};
 pub use model::LanguageModel;
 pub use optimiser::{

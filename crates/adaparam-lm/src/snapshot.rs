@@ -10,11 +10,13 @@ use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
 use crate::LmError;
+use crate::binding::Binding;
 use crate::compute::Carried;
 use crate::config::LanguageModelConfig;
+use crate::log::LogMark;
 use crate::model::LanguageModel;
 use crate::optimiser::{Optimiser, Slot};
-use crate::tensor_file::{StoredTensor, TensorFile};
+use crate::tensor_file::{LaterTensor, StoredTensor, TensorFile, to_bytes};
 use crate::weights::{ParameterShape, Weight, Weights};
 
 /// A run between two steps. The random numbers of what follows depend on the seed and the counters alone.
@@ -34,6 +36,10 @@ pub struct Snapshot {
     pub optimiser: Box<dyn Optimiser>,
     /// What the network carries into the next window; none at the beginning of an epoch.
     pub state: Option<Carried>,
+    /// The run that this belongs to; none in checkpoints that did not state it.
+    pub binding: Option<Binding>,
+    /// What is remembered of the loss log; nothing in checkpoints that did not.
+    pub log: Option<LogMark>,
     /// What computed the last step: the kernels' instruction set, or `tensors`. None before the first step, and in
     /// checkpoints that did not record it.
     pub computed_with: Option<String>,
@@ -71,7 +77,7 @@ pub struct Best {
 }
 
 impl Counters {
-    /// The name of the checkpoint at this place; names sort as the run goes.
+    /// The name of the checkpoint at this place.
     pub fn name(&self) -> String {
         match self.step {
             0 => format!("step-{:08}-epoch-{}", self.updates, self.epoch),
@@ -97,6 +103,8 @@ impl Snapshot {
     ) -> Self {
         Self {
             optimiser: config.train.new_optimiser(&weights),
+            binding: Some(Binding::of(&config, &corpus, &vocabulary)),
+            log: None,
             weights,
             config,
             vocabulary,
@@ -115,18 +123,52 @@ impl Snapshot {
         }
     }
 
-    /// What the optimiser keeps, laid out as the weights are.
-    pub(crate) fn optimiser_file(&self) -> TensorFile {
-        let mut file = TensorFile::default();
-        for slot in self.optimiser.slots() {
-            for (weight, values) in self.weights.iter().zip(&slot.values) {
-                if !values.is_empty() {
-                    let name = format!("{}.{}", slot.name, weight.name);
-                    file.tensors.insert(name, stored(weight, values));
-                }
-            }
+    /// Binds a snapshot that a program of before has written to the run that it is of.
+    pub fn bind(&mut self) {
+        if self.binding.is_none() {
+            self.binding = Some(self.own_binding());
         }
-        file
+    }
+
+    /// The sum of what the run is made of now.
+    pub(crate) fn own_binding(&self) -> Binding {
+        Binding::of(&self.config, &self.corpus, &self.vocabulary)
+    }
+
+    /// The first of everything that is kept which has a number that is not finite: weights, optimiser or state.
+    pub fn not_finite(&self) -> Option<&'static str> {
+        let is_broken = |values: &Vec<f32>| !all_finite(values);
+        let mut slots = self.optimiser.slots().into_iter();
+        let mut states = self.state.iter().flat_map(|state| &state.parts);
+        if self.weights.iter().any(|weight| is_broken(&weight.values)) {
+            Some("new value of a weight")
+        } else if slots.any(|slot| slot.values.iter().any(is_broken)) {
+            Some("new state of the optimiser")
+        } else if states.any(|(_, values)| is_broken(values)) {
+            Some("state that the model carries")
+        } else {
+            None
+        }
+    }
+
+    /// What the optimiser keeps, laid out as the weights are.
+    pub(crate) fn optimiser_bytes(&self) -> Vec<u8> {
+        let slots = self.optimiser.slots();
+        let tensors = slots.iter().flat_map(|slot| {
+            let kept = self.weights.iter().zip(&slot.values);
+            kept.filter(|(_, values)| !values.is_empty())
+                .map(|(weight, values)| {
+                    let name = format!("{}.{}", slot.name, weight.name);
+                    (name, stored_later(weight, values))
+                })
+        });
+        to_bytes(tensors)
+    }
+
+    /// The weights under the released code's names and in its order.
+    pub(crate) fn weights_bytes(&self) -> Vec<u8> {
+        let weights = self.weights.iter();
+        to_bytes(weights.map(|weight| (weight.name.clone(), stored_later(weight, &weight.values))))
     }
 
     /// Lets the optimiser go on from what it kept. Version 1 wrote nothing before the first update.
@@ -205,6 +247,17 @@ impl Snapshot {
     }
 }
 
+/// Whether all of these are finite numbers.
+pub(crate) fn all_finite(values: &[f32]) -> bool {
+    // Without a way out in the middle of a chunk, chunks are looked at all at once.
+    let is_finite = |chunk: &[f32]| {
+        chunk
+            .iter()
+            .fold(true, |all, value| all & value.is_finite())
+    };
+    values.chunks(1024).all(is_finite)
+}
+
 /// Weights as a file has them: under the released code's names and in its order.
 pub(crate) fn weights_file(weights: &Weights) -> TensorFile {
     let tensors = weights.iter();
@@ -219,6 +272,13 @@ pub(crate) fn weights_file(weights: &Weights) -> TensorFile {
 /// The SHA-256 of the weights that a run is evaluated with, as the file of a checkpoint would have them.
 pub fn weights_sum(snapshot: &Snapshot) -> String {
     Checksum::of(weights_file(&snapshot.evaluation_weights()).to_bytes()).to_string()
+}
+
+fn stored_later<'a>(weight: &'a Weight, values: &'a [f32]) -> LaterTensor<'a> {
+    let shape = weight.without_values();
+    LaterTensor::new(shape.stored_shape(), move || {
+        Cow::Owned(shape.to_stored(values))
+    })
 }
 
 fn stored(weight: &Weight, values: &[f32]) -> StoredTensor {

@@ -1,17 +1,26 @@
 //! Named tensors in safetensors files.
+//!
+//! A file with a note of this project carries the SHA-256 of all its bytes, those of the sum itself taken as zeros: the
+//! first entry of the note.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
+use adaparam_data::checksum::Checksum;
 use adaparam_runs::RunError;
-use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
+use safetensors::{Dtype, SafeTensors, View};
+use serde::Deserialize;
 
 use crate::LmError;
 
 /// The key of the file's note among its metadata.
 const NOTE: &str = "adaparam";
+/// What stands for the sum while it is taken.
+const NO_SUM: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// Notes of this format and later ones have a sum.
+const FIRST_WITH_SUM: u64 = 3;
 
 /// The content of a safetensors file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,26 +41,24 @@ pub struct StoredTensor {
 }
 
 impl TensorFile {
-    /// The bytes of the file; equal contents give equal bytes.
+    /// The bytes of the file; equal contents give equal bytes. A note that is a JSON object gets the sum of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let bytes: Vec<(&String, &StoredTensor, Vec<u8>)> = self
-            .tensors
-            .iter()
-            .map(|(name, tensor)| {
-                let bytes = tensor.values.iter().flat_map(|value| value.to_le_bytes());
-                (name, tensor, bytes.collect())
-            })
-            .collect();
-        let views = bytes.iter().map(|(name, tensor, bytes)| {
-            let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes);
-            (*name, view.expect("as many numbers as the shape says"))
+        let tensors = self.tensors.iter().map(|(name, tensor)| {
+            let stored = || Cow::Borrowed(tensor.values.as_slice());
+            (name, LaterTensor::new(tensor.shape.clone(), stored))
         });
         // More than one entry would come in random order.
         let note = self
             .note
-            .clone()
-            .map(|note| HashMap::from([(NOTE.to_owned(), note)]));
-        safetensors::serialize(views, note).expect("floats can be written")
+            .as_ref()
+            .map(|note| HashMap::from([(NOTE.to_owned(), with_sum(note, NO_SUM))]));
+        let mut bytes = safetensors::serialize(tensors, note).expect("floats can be written");
+        if let Some(at) = place_of(&bytes, &format!("sha256\\\":\\\"{NO_SUM}")) {
+            let sum = Checksum::of(&bytes).to_string();
+            let end = at + "sha256\\\":\\\"".len();
+            bytes[end..end + sum.len()].copy_from_slice(sum.as_bytes());
+        }
+        bytes
     }
 
     /// Reads a file.
@@ -82,10 +89,55 @@ impl TensorFile {
             tensors.insert(name.to_owned(), StoredTensor { shape, values });
         }
         let note = metadata.metadata().as_ref().and_then(|all| all.get(NOTE));
-        Ok(Self {
-            tensors,
-            note: note.cloned(),
-        })
+        let note = note.map(|note| checked(path, bytes, note)).transpose()?;
+        Ok(Self { tensors, note })
+    }
+}
+
+/// The bytes of a file of tensors, each made only when its turn comes: the largest is all that is held besides.
+pub(crate) fn to_bytes<'a>(
+    tensors: impl IntoIterator<Item = (String, LaterTensor<'a>)>,
+) -> Vec<u8> {
+    safetensors::serialize(tensors, None).expect("floats can be written")
+}
+
+/// A tensor whose numbers are asked for when they are written.
+pub(crate) struct LaterTensor<'a> {
+    shape: Vec<usize>,
+    values: Box<dyn Fn() -> Cow<'a, [f32]> + 'a>,
+}
+
+impl<'a> LaterTensor<'a> {
+    /// `values` gives as many numbers as the shape says.
+    pub(crate) fn new(shape: Vec<usize>, values: impl Fn() -> Cow<'a, [f32]> + 'a) -> Self {
+        Self {
+            shape,
+            values: Box::new(values),
+        }
+    }
+}
+
+impl View for LaterTensor<'_> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        let values = (self.values)();
+        let mut bytes = Vec::with_capacity(self.data_len());
+        for value in values.iter() {
+            bytes.extend(value.to_le_bytes());
+        }
+        assert_eq!(bytes.len(), self.data_len(), "numbers of a tensor");
+        Cow::Owned(bytes)
+    }
+
+    fn data_len(&self) -> usize {
+        self.shape.iter().product::<usize>() * size_of::<f32>()
     }
 }
 
@@ -123,12 +175,67 @@ impl TensorHead {
             .unwrap_or_default()
             .into_iter()
             .collect();
+        let note = metadata.remove(NOTE);
+        let note = note.map(|note| checked(path, &bytes, &note)).transpose()?;
         Ok(Self {
             tensors: tensors.collect(),
-            note: metadata.remove(NOTE),
+            note,
             metadata,
         })
     }
+}
+
+/// A note with the sum of its file as its first entry; one that is no JSON object stays what it is.
+fn with_sum(note: &str, sum: &str) -> String {
+    match note.strip_prefix('{') {
+        Some(rest) if rest.trim_start().starts_with('}') => format!("{{\"sha256\":\"{sum}\"{rest}"),
+        Some(rest) => format!("{{\"sha256\":\"{sum}\",{rest}"),
+        None => note.to_owned(),
+    }
+}
+
+/// The note of a file without its sum, if the sum is that of the file. Notes of before have none.
+fn checked(path: &Path, bytes: &[u8], note: &str) -> Result<String, LmError> {
+    #[derive(Deserialize)]
+    struct Sum {
+        sha256: Option<String>,
+        #[serde(default)]
+        format: u64,
+    }
+    let fault = |problem: &str| LmError::Weights {
+        path: path.to_path_buf(),
+        problem: format!("{problem}: the file is damaged; bring it back, or export it again"),
+    };
+    let Sum { sha256, format } =
+        serde_json::from_str::<Sum>(note).map_err(|error| LmError::Weights {
+            path: path.to_path_buf(),
+            problem: format!("its metadata are not understood: {error}"),
+        })?;
+    let Some(sum) = sha256 else {
+        return if format < FIRST_WITH_SUM {
+            Ok(note.to_owned())
+        } else {
+            Err(fault("has no sum of its content"))
+        };
+    };
+    let mut content = bytes.to_vec();
+    if let Some(at) = place_of(&content, &sum) {
+        content[at..at + sum.len()].fill(b'0');
+    }
+    if Checksum::of(&content).to_string() != sum {
+        return Err(fault("is not what was written, by its SHA-256"));
+    }
+    let entry = format!("\"sha256\":\"{sum}\"");
+    Ok(note
+        .replacen(&format!("{entry},"), "", 1)
+        .replacen(&entry, "", 1))
+}
+
+/// Where a text begins in bytes.
+fn place_of(bytes: &[u8], text: &str) -> Option<usize> {
+    bytes
+        .windows(text.len().max(1))
+        .position(|window| window == text.as_bytes())
 }
 
 fn numbers(dtype: Dtype, bytes: &[u8]) -> Option<Vec<f32>> {
@@ -168,12 +275,42 @@ mod tests {
                 ("b".to_owned(), tensor(vec![1.5, -0.0])),
                 ("a".to_owned(), tensor(vec![f32::MIN_POSITIVE])),
             ]),
-            note: Some("{\"format\": 1}".to_owned()),
+            note: Some("{\"format\": 3}".to_owned()),
         };
         assert_eq!(
             TensorFile::parse("x".as_ref(), &file.to_bytes()).unwrap(),
             file
         );
+    }
+
+    #[test]
+    fn a_file_with_any_bit_flipped_is_refused() {
+        let tensor = StoredTensor {
+            shape: vec![2, 1],
+            values: vec![1.5, -2.0],
+        };
+        let file = TensorFile {
+            tensors: BTreeMap::from([("a".to_owned(), tensor)]),
+            note: Some("{\"format\":3,\"vocabulary\":\"a\\nb\"}".to_owned()),
+        };
+        let bytes = file.to_bytes();
+        for bit in 0..8 * bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let read = TensorFile::parse("x".as_ref(), &flipped);
+            // A file without a note is nobody's: it is refused wherever a model is asked for.
+            assert!(read.is_err() || read.unwrap().note.is_none(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn notes_of_before_have_no_sum_and_are_read() {
+        let note = "{\"format\":2}";
+        let empty: [(&str, LaterTensor<'_>); 0] = [];
+        let metadata = HashMap::from([(NOTE.to_owned(), note.to_owned())]);
+        let bytes = safetensors::serialize(empty, Some(metadata)).unwrap();
+        let read = TensorFile::parse("x".as_ref(), &bytes).unwrap();
+        assert_eq!(read.note.as_deref(), Some(note));
     }
 
     #[test]

@@ -170,6 +170,7 @@ pub fn train(
             });
             let not_finite = |what| LmError::NonFinite {
                 what,
+                updated: false,
                 epoch: epoch + 1,
                 step: step + 1,
                 checkpoint: keeper.last_good.clone(),
@@ -235,6 +236,7 @@ pub fn train(
         if !evaluation.perplexity().is_finite() {
             return Err(LmError::NonFinite {
                 what: "validation perplexity",
+                updated: true,
                 epoch: epoch + 1,
                 step: snapshot.counters.step,
                 checkpoint: keeper.last_good,
@@ -270,6 +272,8 @@ pub fn train(
         }
     }
 
+    // Another model comes into memory now.
+    drop(batch);
     // The test text has one column: the first rank reads it, and tells the others how it went.
     let ending = if team.is_first() {
         test(snapshot, machine, &test_columns, &mut keeper, stop)?
@@ -284,6 +288,7 @@ pub fn train(
         ))),
         Ending::NonFinite { epoch, step } => Err(LmError::NonFinite {
             what: "test perplexity",
+            updated: true,
             epoch,
             step,
             checkpoint: keeper.last_good,
@@ -443,13 +448,14 @@ struct Keeper<'a, 'o> {
 impl<'a, 'o> Keeper<'a, 'o> {
     fn new(
         run: &'a Path,
-        snapshot: &Snapshot,
+        snapshot: &mut Snapshot,
         team: &dyn Team,
         observers: &'a mut Observers<'o>,
     ) -> Result<Self, LmError> {
+        refuse_what_has_diverged(run, snapshot)?;
         let (log, last_good) = if team.is_first() {
-            let tokens = snapshot.vocabulary.tokens();
-            let log = Log::open(run, snapshot.counters.log_bytes, tokens)?;
+            let log = Log::open(run, snapshot)?;
+            snapshot.log = Some(log.mark());
             (Some(log), checkpoint::saved(run, snapshot)?)
         } else {
             (None, run.to_path_buf())
@@ -480,14 +486,39 @@ impl<'a, 'o> Keeper<'a, 'o> {
         }
     }
 
-    fn save(&mut self, snapshot: &Snapshot) -> Result<(), LmError> {
+    /// Saves a run whose numbers are all finite; others are the end of it at every rank, and nothing to go on from.
+    fn save(&mut self, snapshot: &mut Snapshot) -> Result<(), LmError> {
+        if let Some(what) = snapshot.not_finite() {
+            // An epoch has just ended where no step of the next is done.
+            let in_epoch = u64::from(snapshot.counters.step > 0);
+            return Err(LmError::NonFinite {
+                what,
+                updated: true,
+                epoch: snapshot.counters.epoch + in_epoch,
+                step: snapshot.counters.step,
+                checkpoint: self.last_good.clone(),
+            });
+        }
         let Some(log) = &self.log else {
             return Ok(());
         };
+        snapshot.log = Some(log.mark());
         log.sync()?;
         self.last_good = checkpoint::save(self.run, snapshot)?;
         self.observers.tell(&TrainEvent::Saved {
             checkpoint: self.last_good.clone(),
         })
     }
+}
+
+/// Refuses to go on from numbers that are none; checkpoints of before may have been written after they came about.
+fn refuse_what_has_diverged(run: &Path, snapshot: &Snapshot) -> Result<(), LmError> {
+    snapshot.not_finite().map_or(Ok(()), |what| {
+        let name = snapshot.counters.name();
+        let rule = format!(
+            "{name}: the {what} is not a finite number: the run had diverged before it was saved; move this checkpoint \
+             away to go on from the one before it, with a lower train.learning_rate"
+        );
+        Err(RunError::folder(run.join("checkpoints"), rule).into())
+    })
 }

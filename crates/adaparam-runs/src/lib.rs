@@ -5,6 +5,7 @@
 //! | [`run_folder`] | the folder that a run leaves behind |
 //! | [`whole_file`] | files and folders that are whole or not there at all |
 //! | [`record`] | how a run came about |
+//! | [`fault`] | faults of the disk on request, for tests |
 //! | [`lock`] | one process at a run |
 //! | [`jobs`] | a queue of jobs on the cores of this machine |
 //! | [`toml_file`] | reading configuration so that a misspelt key is an error with a suggestion |
@@ -16,6 +17,7 @@ pub mod check;
 pub mod date;
 pub mod duration;
 mod error;
+pub mod fault;
 pub mod jobs;
 pub mod lock;
 pub mod record;

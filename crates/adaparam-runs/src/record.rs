@@ -48,6 +48,9 @@ pub struct RunRecord {
     /// The run whose weights this one began with, if it did not begin with drawn ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Lineage>,
+    /// The SHA-256 of what the run is made of, which its checkpoints state too; none in records of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding: Option<String>,
     /// Keys that were changed after the run had begun, the earliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<RunChange>,
@@ -111,6 +114,9 @@ pub struct RunChange {
     pub after_step: u64,
     /// The keys with their values.
     pub keys: BTreeMap<String, Values>,
+    /// What the run was bound to before, as older checkpoints still are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding_before: Option<String>,
     /// What the run had come to, if it was finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_before: Option<serde_json::Value>,
@@ -143,6 +149,13 @@ impl RunRecord {
         if self.computed_with.last().is_none_or(|last| last != path) {
             self.computed_with.push(path.to_owned());
         }
+    }
+
+    /// Whether the run is bound to this sum, or was before keys were changed. One of before bindings is bound to any.
+    pub fn is_bound_to(&self, binding: &str) -> bool {
+        let before = self.changes.iter().map(|change| &change.binding_before);
+        let mut all = before.chain([&self.binding]).flatten();
+        self.binding.is_none() || all.any(|known| known == binding)
     }
 
     /// Notes that a program of this commit was at the run too.

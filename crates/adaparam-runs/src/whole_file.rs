@@ -3,16 +3,19 @@
 //! Everything is written beside its place, brought to disk and renamed into it, so that what stands under its final name
 //! is whole.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::RunError;
+use crate::{RunError, fault};
 
 /// What stands before the name of something that is still being written.
 pub const UNFINISHED: &str = ".unfinished-";
+/// What stands before the name of something that was set aside.
+const DAMAGED: &str = "damaged-";
 
 /// Writes a file, whole or not at all, and makes its folder if there is none.
 ///
@@ -30,11 +33,18 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), RunError> {
         _ => Path::new("."),
     };
     let fail = || RunError::file(path, "cannot write this file");
-    fs::create_dir_all(folder).map_err(fail())?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail())?;
-    file.write_all(content).map_err(fail())?;
-    file.as_file().sync_all().map_err(fail())?;
+    fault::before_call()
+        .and_then(|()| fs::create_dir_all(folder))
+        .map_err(fail())?;
+    let mut file = fault::before_call()
+        .and_then(|()| tempfile::NamedTempFile::new_in(folder))
+        .map_err(fail())?;
+    fault::write_all(file.as_file_mut(), content).map_err(fail())?;
+    fault::before_call()
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(fail())?;
     readable_by_others(file.as_file()).map_err(fail())?;
+    fault::before_call().map_err(fail())?;
     file.persist(path).map_err(|error| fail()(error.error))?;
     Ok(())
 }
@@ -78,36 +88,71 @@ pub fn write_folder<'a>(
     let unfinished = folder.join(format!("{UNFINISHED}{name}"));
     let replaced = folder.join(format!("{UNFINISHED}{name}-before"));
     let finished = folder.join(name);
-    fs::create_dir_all(folder).map_err(RunError::file(folder, "cannot make this folder"))?;
+    fault::before_call()
+        .and_then(|()| fs::create_dir_all(folder))
+        .map_err(RunError::file(folder, "cannot make this folder"))?;
     let written = fill(&unfinished, files).and_then(|()| {
-        if finished.exists() {
+        // Also a link that leads nowhere.
+        if fs::symlink_metadata(&finished).is_ok() {
             // Two renames are one after the other at once; to remove files takes its time.
-            let _ = fs::remove_dir_all(&replaced);
-            fs::rename(&finished, &replaced)
+            remove(&replaced);
+            fault::before_call()
+                .and_then(|()| fs::rename(&finished, &replaced))
                 .map_err(RunError::file(&finished, "cannot replace this folder"))?;
         }
-        fs::rename(&unfinished, &finished).map_err(|error| {
+        let renamed = fault::before_call().and_then(|()| fs::rename(&unfinished, &finished));
+        renamed.map_err(|error| {
             let _ = fs::rename(&replaced, &finished);
             RunError::file(&finished, "cannot rename into this folder")(error)
         })?;
         sync_folder(folder)
     });
-    let _ = fs::remove_dir_all(&replaced);
+    remove(&replaced);
     if written.is_err() {
         // The first fault is the one to tell.
-        let _ = fs::remove_dir_all(&unfinished);
+        remove(&unfinished);
     }
     written
+}
+
+/// Removes a folder, a file or a link, if it is there and can be removed.
+pub fn remove(path: &Path) {
+    if fault::before_call().is_ok() && fs::remove_dir_all(path).is_err() {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Gives a damaged file or folder another name, under which nothing looks for it. Returns where it is now, if it was
+/// there.
+pub fn set_aside(path: &Path) -> Result<Option<PathBuf>, RunError> {
+    if fs::symlink_metadata(path).is_err() {
+        return Ok(None);
+    }
+    let named = |mark: String| {
+        let mut name = OsString::from(mark);
+        name.push(path.file_name().unwrap_or_default());
+        path.with_file_name(name)
+    };
+    let mut aside = named(DAMAGED.to_owned());
+    let mut number = 2;
+    while fs::symlink_metadata(&aside).is_ok() {
+        aside = named(format!("{DAMAGED}{number}-"));
+        number += 1;
+    }
+    fault::before_call()
+        .and_then(|()| fs::rename(path, &aside))
+        .map_err(RunError::file(path, "cannot set this aside"))?;
+    Ok(Some(aside))
 }
 
 fn fill<'a>(
     folder: &Path,
     files: impl IntoIterator<Item = (&'a str, Vec<u8>)>,
 ) -> Result<(), RunError> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).map_err(RunError::file(folder, "cannot remove this folder"))?;
-    }
-    fs::create_dir(folder).map_err(RunError::file(folder, "cannot make this folder"))?;
+    remove(folder);
+    fault::before_call()
+        .and_then(|()| fs::create_dir(folder))
+        .map_err(RunError::file(folder, "cannot make this folder"))?;
     for (name, content) in files {
         write_synced(&folder.join(name), &content)?;
     }
@@ -116,15 +161,20 @@ fn fill<'a>(
 
 fn write_synced(path: &Path, content: &[u8]) -> Result<(), RunError> {
     let fail = || RunError::file(path, "cannot write this file");
-    let mut file = File::create(path).map_err(fail())?;
-    file.write_all(content).map_err(fail())?;
-    file.sync_all().map_err(fail())
+    let mut file = fault::before_call()
+        .and_then(|()| File::create(path))
+        .map_err(fail())?;
+    fault::write_all(&mut file, content).map_err(fail())?;
+    fault::before_call()
+        .and_then(|()| file.sync_all())
+        .map_err(fail())
 }
 
 /// A rename lasts once its folder is on disk; other systems than Unix do that by themselves.
 fn sync_folder(folder: &Path) -> Result<(), RunError> {
     if cfg!(unix) {
-        File::open(folder)
+        fault::before_call()
+            .and_then(|()| File::open(folder))
             .and_then(|folder| folder.sync_all())
             .map_err(RunError::file(folder, "cannot bring this folder to disk"))?;
     }
@@ -183,6 +233,35 @@ mod tests {
         assert_eq!(names(temporary.path()), ["a"]);
         let there = fs::read_to_string(temporary.path().join("a")).unwrap();
         assert_eq!(there, "whole");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_takes_the_place_of_a_file_or_of_a_link_that_leads_nowhere() {
+        let temporary = tempfile::tempdir().unwrap();
+        let one = temporary.path().join("one");
+        fs::write(&one, "a file").unwrap();
+        write_folder(temporary.path(), "one", [("a", b"1".to_vec())]).unwrap();
+        assert_eq!(fs::read(one.join("a")).unwrap(), b"1");
+        fs::remove_dir_all(&one).unwrap();
+        std::os::unix::fs::symlink("nowhere", &one).unwrap();
+        write_folder(temporary.path(), "one", [("a", b"2".to_vec())]).unwrap();
+        assert_eq!(fs::read(one.join("a")).unwrap(), b"2");
+        assert_eq!(names(temporary.path()), ["one"]);
+    }
+
+    #[test]
+    fn what_is_set_aside_is_never_overwritten() {
+        let temporary = tempfile::tempdir().unwrap();
+        let file = temporary.path().join("log");
+        assert_eq!(set_aside(&file).unwrap(), None);
+        for content in ["1", "2", "3"] {
+            fs::write(&file, content).unwrap();
+            let aside = set_aside(&file).unwrap().unwrap();
+            assert_eq!(fs::read_to_string(aside).unwrap(), content);
+            assert!(!file.exists());
+        }
+        assert_eq!(names(temporary.path()).len(), 3);
     }
 
     #[test]

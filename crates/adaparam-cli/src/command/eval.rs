@@ -1,5 +1,6 @@
 //! `adaparam eval`: the perplexity of a trained model.
 
+use std::borrow::Cow;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -16,7 +17,8 @@ use super::Verdict;
 use crate::compute_choice::{ComputeChoice, ReadingPrecision};
 use crate::data_folder::data_folder;
 use crate::say::{alert, or_end, remark};
-use crate::training::{in_bits, report_damaged};
+use crate::training::{in_bits, report_opened};
+use crate::visible::{refuse_raw_on_a_terminal, visible};
 
 /// Evaluate a trained language model
 #[derive(Debug, Args)]
@@ -24,7 +26,8 @@ use crate::training::{in_bits, report_damaged};
 Examples:
   adaparam eval runs/quick-seed-1                        validation and test perplexity
   adaparam eval runs/quick-seed-1 --text letter.txt      of a text of your own
-  adaparam eval model.safetensors --part test --tokens   each word with its loss in nats
+  adaparam eval runs/quick-seed-1 --part test --tokens   each word with its loss in nats
+  adaparam eval model.safetensors --text my.txt --part test   an exported file, whose own text must be named
   adaparam eval runs/quick-seed-1 --precision int8 --compare f32   what weights of a byte cost
 
 Perplexity is exp of the mean loss over every predicted word, each counted once: all words of a column but its first,
@@ -39,7 +42,8 @@ pub(crate) struct Eval {
     /// Folder with data sets [default: as `adaparam data --help` says]
     #[arg(long, value_name = "DIR", alias = "data-folder")]
     data: Option<PathBuf>,
-    /// Which part of a data set [default: validation and test]
+    /// Which part of a data set, or of a file that is cut in three as in training [default: validation and test of a
+    /// data set, the whole of a file]
     #[arg(long, value_enum)]
     part: Option<Part>,
     /// Columns that the text is read in
@@ -54,6 +58,9 @@ pub(crate) struct Eval {
     /// Evaluate in this precision too, and say what the other one costs
     #[arg(long, value_enum, value_name = "PRECISION", conflicts_with = "tokens")]
     compare: Option<ReadingPrecision>,
+    /// With --tokens into a file or pipe: control characters as they are, not as escapes
+    #[arg(long, requires = "tokens")]
+    raw: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -83,9 +90,21 @@ impl Eval {
                 "--data {text}: names the folder with data sets; a text is named by --text {text}"
             );
         }
+        refuse_raw_on_a_terminal(self.raw)?;
         let opened = open_model(&self.model)?;
-        report_damaged(&opened.damaged);
-        let snapshot = opened.snapshot;
+        report_opened(&opened);
+        let mut snapshot = opened.snapshot;
+        if opened.is_file
+            && let Some(path) = snapshot.config.data.take_paths()
+            && self.text.is_none()
+        {
+            bail!(
+                "{}: was trained on files of its maker ({}), and a model does not choose which files are read: name the \
+                 text with --text FILE; --part valid or test cuts it as training does",
+                self.model.display(),
+                path.display()
+            );
+        }
         let own = snapshot.config.train.precision.into();
         let precision: Precision = self.precision.map_or(own, Into::into);
         let compared: Option<Precision> = self.compare.map(Into::into);
@@ -134,7 +153,7 @@ impl Eval {
                 let mut pairs = window.targets.iter().zip(losses);
                 fault = pairs.try_for_each(|(&id, loss)| {
                     let word = snapshot.vocabulary.word(id).unwrap_or_default();
-                    writeln!(out, "{word}\t{loss:.6}")
+                    writeln!(out, "{}\t{loss:.6}", self.shown(word))
                 });
             }
         })?;
@@ -149,7 +168,7 @@ impl Eval {
             .transpose()?;
         if self.json {
             let mut line = json!({
-                "part": piece.name, "text": piece.text.path(), "words": evaluation.words,
+                "part": piece.name, "text": piece.text.path().display().to_string(), "words": evaluation.words,
                 "loss": evaluation.loss(), "perplexity": evaluation.perplexity(), "unknown": unknown,
                 "precision": precision.name(),
             });
@@ -162,7 +181,7 @@ impl Eval {
             if tokens.is_measured_in_bits() {
                 line[format!("bits_per_{}", tokens.unit())] = json!(evaluation.bits());
             }
-            or_end(writeln!(out, "{line}"));
+            or_end(writeln!(out, "{}", visible(&line.to_string())));
         } else {
             let summary = format!(
                 "{}: perplexity {:.2}{}, loss {:.4}, {}",
@@ -175,7 +194,7 @@ impl Eval {
             if self.tokens {
                 remark!("{summary}");
             } else {
-                or_end(writeln!(out, "{summary}"));
+                or_end(writeln!(out, "{}", visible(&summary)));
             }
             if let Some((other, before)) = before {
                 let change = 100.0 * (evaluation.perplexity() / before.perplexity() - 1.0);
@@ -192,6 +211,14 @@ impl Eval {
         Ok(())
     }
 
+    fn shown<'t>(&self, word: &'t str) -> Cow<'t, str> {
+        if self.raw {
+            Cow::Borrowed(word)
+        } else {
+            visible(word)
+        }
+    }
+
     /// The texts that were asked for.
     fn pieces(&self, snapshot: &Snapshot) -> anyhow::Result<Vec<Piece>> {
         let own = &snapshot.config.data;
@@ -204,7 +231,15 @@ impl Eval {
                     tokens: own.tokens,
                     ..DataSpec::default()
                 },
-                None => return self.file(Path::new(name)),
+                None if self.part.is_none() => return self.file(Path::new(name)),
+                // Cut in three, as training does with one file.
+                None => DataSpec {
+                    train: Some(PathBuf::from(name)),
+                    valid: None,
+                    test: None,
+                    set: TextSource::Files,
+                    ..own.clone()
+                },
             },
         };
         let texts = set.read(&data_folder(self.data.as_deref())?)?;
@@ -222,12 +257,6 @@ impl Eval {
     }
 
     fn file(&self, path: &Path) -> anyhow::Result<Vec<Piece>> {
-        if self.part.is_some() {
-            bail!(
-                "--part: belongs to a data set; {} is a file",
-                path.display()
-            );
-        }
         Ok(vec![Piece {
             name: "text",
             text: Text::read(path)?,

@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::Verdict;
 use crate::say::remark;
-use crate::training::report_damaged;
+use crate::training::report_opened;
 
 /// Write a trained model to a safetensors file, with the names of the released PyTorch code
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ impl Export {
             );
         }
         let opened = open_model(&self.model)?;
-        report_damaged(&opened.damaged);
+        report_opened(&opened);
         write_whole(&self.file, &export(&opened.snapshot).to_bytes())?;
         remark!("{} from {}", self.file.display(), opened.path.display());
         Ok(Verdict::Done)

@@ -1,6 +1,6 @@
 //! `adaparam generate`: text by a trained model.
 
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 use adaparam_data::text::{UNK, Vocabulary};
@@ -13,7 +13,8 @@ use super::Verdict;
 use crate::compute_choice::{ComputeChoice, ReadingPrecision};
 use crate::say::remark;
 use crate::shown_bytes::ShownBytes;
-use crate::training::report_damaged;
+use crate::training::report_opened;
+use crate::visible::{refuse_raw_on_a_terminal, visible};
 
 /// Most texts that are drawn at once: they share the reading of the weights.
 const AT_ONCE: u64 = 16;
@@ -28,7 +29,8 @@ Examples:
   adaparam generate runs/ptb-17m-seed-1 --precision int8     faster: weights of a byte
 
 The same model, prompt and seed give the same text, whatever the number of samples. A model of bytes may write what is
-no UTF-8: a terminal shows it as \u{fffd}, a file or pipe gets the bytes as they are, and --json has them as numbers.")]
+no UTF-8, and any model what commands a terminal: the first is shown as \u{fffd}, the second as escapes such as \\u001b.
+--raw gives a file or pipe the bytes as they are, and --json has those that are no UTF-8 as numbers.")]
 pub(crate) struct Generate {
     /// A run's folder (its best checkpoint), a checkpoint's folder or an exported file
     model: PathBuf,
@@ -60,6 +62,9 @@ pub(crate) struct Generate {
     /// What products are computed in: bf16 and int8 read fewer bytes for every word [default: what the model was trained in]
     #[arg(long, value_enum)]
     precision: Option<ReadingPrecision>,
+    /// Into a file or pipe: bytes as they are, also control characters and what is no UTF-8
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
     /// Print a line of JSON for each text: its tokens and what they spell
     #[arg(long)]
     json: bool,
@@ -78,8 +83,9 @@ impl Generate {
         if !(self.top_p > 0.0 && self.top_p <= 1.0) {
             bail!("--top-p = {}: must be above 0 and at most 1", self.top_p);
         }
+        refuse_raw_on_a_terminal(self.raw)?;
         let opened = open_model(&self.model)?;
-        report_damaged(&opened.damaged);
+        report_opened(&opened);
         let vocabulary = &opened.snapshot.vocabulary;
         let prompt = self.prompt_ids(vocabulary);
         let spec = &opened.snapshot.config.model;
@@ -148,7 +154,7 @@ impl Generate {
             vocabulary,
             sample,
             before: None,
-            shown: out.is_terminal().then(ShownBytes::default),
+            shown: (!self.raw).then(ShownBytes::default),
             names: Vec::new(),
             bytes: Vec::new(),
         })
@@ -227,7 +233,7 @@ impl Written<'_> {
         }
         let mut out = std::io::stdout();
         match &mut self.shown {
-            Some(shown) => out.write_all(shown.add(&bytes).as_bytes())?,
+            Some(shown) => out.write_all(visible(&shown.add(&bytes)).as_bytes())?,
             None => out.write_all(&bytes)?,
         }
         out.flush()
@@ -245,6 +251,6 @@ impl Written<'_> {
         if str::from_utf8(&self.bytes).is_err() {
             line["bytes"] = json!(self.bytes);
         }
-        writeln!(out, "{line}")
+        writeln!(out, "{}", visible(&line.to_string()))
     }
 }

@@ -5,7 +5,10 @@ use std::time::SystemTime;
 
 use adaparam_data::text::Corpus;
 use adaparam_lm::sweep::Sweep;
-use adaparam_lm::{KeyChange, LanguageModelConfig, Snapshot, change_run, checkpoint};
+use adaparam_lm::{
+    KeyChange, LanguageModelConfig, MendedLog, Snapshot, change_run, check_binding, checkpoint,
+    mend_log,
+};
 use adaparam_runs::date::utc;
 use adaparam_runs::record::{RECORD, RunChange, RunRecord, Values};
 use adaparam_runs::run_folder::RunFolder;
@@ -18,7 +21,7 @@ use crate::crew::Crew;
 use crate::data_folder::data_folder;
 use crate::interrupt;
 use crate::model_choice::{assignment, with_changes};
-use crate::say::remark;
+use crate::say::{alert, remark};
 use crate::training::{CONFIG, RESULT, Session, lock, report_damaged, settle_parts, warn_of_cuts};
 
 /// Go on with a run: one that was interrupted, or a finished one under changed keys
@@ -74,6 +77,9 @@ impl Resume {
             let lock = is_run.then(|| lock(&folder)).transpose()?;
             let found = checkpoint::newest(&self.run)?;
             report_damaged(&found.damaged);
+            for aside in checkpoint::set_damaged_aside(&found.damaged) {
+                alert!("set aside as {}", aside.display());
+            }
             if !self.changes.is_empty() {
                 refuse_a_run_of_a_sweep(&self.run)?;
             }
@@ -87,10 +93,15 @@ impl Resume {
         let (config, corpus) = crew.agree(self.prepare(&session, &snapshot, &from))?;
         crew.compare(&config, &snapshot.corpus, session.place.instructions_name())?;
         let epochs_before = snapshot.config.train.epochs;
-        if crew
-            .by_first(|| self.change(&folder, &mut snapshot, config.clone()))?
-            .is_none()
-        {
+        let changed = crew.by_first(|| {
+            check_binding(&self.run, &from, &snapshot, &config)?;
+            snapshot.bind();
+            if let Some(mended) = mend_log(&self.run, &mut snapshot)? {
+                report_mended(&mended);
+            }
+            self.change(&folder, &mut snapshot, config.clone())
+        })?;
+        if changed.is_none() {
             snapshot.change(config)?;
         }
         if !self.changes.is_empty() {
@@ -141,22 +152,16 @@ impl Resume {
         snapshot: &mut Snapshot,
         config: LanguageModelConfig,
     ) -> anyhow::Result<()> {
+        // A process before may have been killed before it could write these files.
+        renew_files(folder, snapshot, None)?;
+        let bound_before = snapshot.binding.as_ref().map(|binding| binding.run.clone());
         let changes = change_run(folder.path(), snapshot, config)?;
-        let there = std::fs::read_to_string(folder.path().join(CONFIG)).ok();
-        let there = there.and_then(|text| LanguageModelConfig::parse(CONFIG, &text).ok());
-        // Also where a process was killed before it could write the file.
-        if there.as_ref() != Some(&snapshot.config) {
-            folder.write(CONFIG, toml::to_string_pretty(&snapshot.config)?)?;
-        }
         if changes.is_empty() {
             return Ok(());
         }
-        if let Some(mut record) = RunRecord::read(folder.path()) {
-            record
-                .changes
-                .push(recorded(snapshot, &changes, folder.path()));
-            folder.write_json(RECORD, &record)?;
-        }
+        let mut change = recorded(snapshot, &changes, folder.path());
+        change.binding_before = bound_before;
+        renew_files(folder, snapshot, Some(change))?;
         if snapshot.counters.epoch < snapshot.config.train.epochs {
             // What it came to before stands in the record; now it is not finished.
             let _ = std::fs::remove_file(folder.path().join(RESULT));
@@ -168,6 +173,41 @@ impl Resume {
         }
         Ok(())
     }
+}
+
+/// Brings the run's configuration file and record to what the checkpoint says.
+fn renew_files(
+    folder: &RunFolder,
+    snapshot: &Snapshot,
+    change: Option<RunChange>,
+) -> anyhow::Result<()> {
+    let there = std::fs::read_to_string(folder.path().join(CONFIG)).ok();
+    let there = there.and_then(|text| LanguageModelConfig::parse(CONFIG, &text).ok());
+    if there.as_ref() != Some(&snapshot.config) {
+        folder.write(CONFIG, toml::to_string_pretty(&snapshot.config)?)?;
+    }
+    let bound = snapshot.binding.as_ref().map(|binding| binding.run.clone());
+    if let Some(mut record) = RunRecord::read(folder.path())
+        && (change.is_some() || record.binding != bound)
+    {
+        record.binding = bound;
+        record.changes.extend(change);
+        folder.write_json(RECORD, &record)?;
+    }
+    Ok(())
+}
+
+/// Says what became of a loss log that was lost or damaged.
+fn report_mended(mended: &MendedLog) {
+    let kept = mended.damaged.as_ref().map_or_else(String::new, |path| {
+        format!("; what was there is now {}", path.display())
+    });
+    alert!(
+        "warning: {}: {}: rebuilt, with every epoch and all but {} lines of steps{kept}",
+        mended.path.display(),
+        mended.problem,
+        mended.lost
+    );
 }
 
 /// What was changed and when, for the record.
@@ -186,6 +226,7 @@ fn recorded(snapshot: &Snapshot, changes: &[KeyChange], run: &Path) -> RunChange
         after_epoch: snapshot.counters.epoch,
         after_step: snapshot.counters.step,
         keys: keys.collect(),
+        binding_before: None,
         result_before: result.and_then(|text| serde_json::from_str(&text).ok()),
     }
 }

@@ -54,7 +54,7 @@ impl Runs {
 pub(super) fn json(run: &RunHistory) -> serde_json::Value {
     let best = run.best();
     serde_json::json!({
-        "run": run.path,
+        "run": run.path.display().to_string(),
         "state": run.state,
         "model": model(run),
         "parameters": run.parameters(),

@@ -7,8 +7,8 @@ use clap::Args;
 
 use super::Verdict;
 use crate::model_choice::{assignment, configuration, with_changes};
-use crate::say::say;
-use crate::training::report_damaged;
+use crate::say::{block, say};
+use crate::training::report_opened;
 
 /// Show presets, a configuration or a trained model
 #[derive(Debug, Args)]
@@ -56,7 +56,7 @@ impl Show {
             say!("# {}", preset.about);
         }
         print_sizes(&config, config.data.vocabulary_size());
-        print!("{}", toml::to_string_pretty(&config)?);
+        block(&toml::to_string_pretty(&config)?);
         Ok(Verdict::Done)
     }
 }
@@ -104,7 +104,7 @@ fn print_key(key: &KeyDoc, more: &str) {
 
 fn trained(path: &Path) -> anyhow::Result<Verdict> {
     let opened = open_model(path)?;
-    report_damaged(&opened.damaged);
+    report_opened(&opened);
     let (snapshot, counters) = (&opened.snapshot, &opened.snapshot.counters);
     say!("# {}", opened.path.display());
     say!(
@@ -121,7 +121,7 @@ fn trained(path: &Path) -> anyhow::Result<Verdict> {
         }
     );
     print_sizes(&snapshot.config, Some(snapshot.vocabulary.len()));
-    print!("{}", toml::to_string_pretty(&snapshot.config)?);
+    block(&toml::to_string_pretty(&snapshot.config)?);
     Ok(Verdict::Done)
 }
 
@@ -147,7 +147,7 @@ fn tensors(path: &Path) -> anyhow::Result<Verdict> {
         Some(note) => {
             say!("# text: SHA-256 {}", note.corpus);
             print_sizes(&note.config, Some(note.vocabulary.len()));
-            print!("{}", toml::to_string_pretty(&note.config)?);
+            block(&toml::to_string_pretty(&note.config)?);
         }
     }
     Ok(Verdict::Done)

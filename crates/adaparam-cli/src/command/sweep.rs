@@ -218,7 +218,7 @@ impl Plan {
             );
         }
         let manifest = plan_of_file(path, changes)?;
-        check_runs(&manifest.runs, &Corpora::of_manifest(&manifest, data)?)?;
+        check_runs(&manifest.runs, &Corpora::of_manifest(&manifest, data)?, 1)?;
         Ok(manifest)
     }
 }

@@ -17,10 +17,13 @@ use crate::compute_choice::ComputeChoice;
 use crate::crew::Crew;
 use crate::data_folder::data_folder;
 use crate::memory::refuse_what_cannot_fit;
-use crate::model_choice::{assignment, configuration, with_changes};
+use crate::model_choice::{
+    assignment, configuration, names_a_text, with_absolute_paths, with_changes,
+    without_files_of_its_maker,
+};
 use crate::say::{alert, remark};
 use crate::training::{
-    CONFIG, Session, lock, report_damaged, settle_parts, shell_word, warn_of_cuts,
+    CONFIG, Session, lock, report_opened, settle_parts, shell_word, warn_of_cuts,
 };
 use crate::{interrupt, provenance};
 
@@ -137,7 +140,9 @@ impl Train {
     /// Everything that a run begins with; nothing is written yet.
     fn prepare(&self, crew: Crew) -> anyhow::Result<Prepared> {
         let from = self.from.as_deref().map(open_model).transpose()?;
-        report_damaged(from.as_ref().map_or(&[], |opened| &opened.damaged));
+        if let Some(opened) = &from {
+            report_opened(opened);
+        }
         let mut config = self.configuration(from.as_ref())?;
         config.check()?;
         settle_parts(&mut config.train, crew)?;
@@ -147,7 +152,7 @@ impl Train {
         refuse_a_second_run(&out)?;
         let corpus = config.data.corpus(&data_folder(self.data.as_deref())?)?;
         cut_columns(&config.train, &corpus)?;
-        refuse_what_cannot_fit(&config, corpus.vocabulary.len())?;
+        refuse_what_cannot_fit([(&config, corpus.vocabulary.len())], 1)?;
         if let Some(doubt) = config.data.doubt()? {
             alert!("warning: {doubt}");
         }
@@ -187,6 +192,7 @@ impl Train {
             .data
             .insert("text".to_owned(), snapshot.corpus.clone());
         record.from = lineage;
+        record.binding = snapshot.binding.as_ref().map(|binding| binding.run.clone());
         folder.write_json(RECORD, &record)?;
         folder.write(CONFIG, toml::to_string_pretty(&snapshot.config)?)?;
         Ok(())
@@ -196,6 +202,11 @@ impl Train {
     fn configuration(&self, from: Option<&OpenedModel>) -> anyhow::Result<LanguageModelConfig> {
         let mut config = match (&self.model, from) {
             (Some(model), _) => configuration(model)?,
+            (None, Some(opened)) if opened.is_file => {
+                let config = opened.snapshot.config.clone();
+                let is_named = self.text.is_some() || names_a_text(&self.changes);
+                without_files_of_its_maker(&opened.path, config, is_named)?
+            }
             (None, Some(opened)) => opened.snapshot.config.clone(),
             (None, None) => configuration(DEFAULT_PRESET)?,
         };
@@ -205,6 +216,7 @@ impl Train {
             config.data.valid.clone_from(&self.valid);
             config.data.test.clone_from(&self.test);
             config.data.min_count = config.data.min_count.max(2);
+            with_absolute_paths(&mut config)?;
         }
         let mut config = with_changes(config, &self.changes)?;
         if let Some(seed) = self.seed {
@@ -213,12 +225,7 @@ impl Train {
         if let Some(precision) = &self.precision {
             config = config.with("train.precision", precision)?;
         }
-        let data = &mut config.data;
-        let paths = [&mut data.train, &mut data.valid, &mut data.test];
-        for path in paths.into_iter().flatten() {
-            // A run may be resumed from another folder.
-            *path = std::path::absolute(&*path)?;
-        }
+        with_absolute_paths(&mut config)?;
         Ok(config)
     }
 

@@ -28,8 +28,10 @@ fn a_gru_does_all_that_the_built_in_cells_do() {
         assert_eq!(tiny.result(&whole), tiny.result(&parts));
         assert!(tiny.done(&["show", &whole]).contains("kind = \"gru\""));
         tiny.done(&["export", &whole, &file]);
-        let evaluated = |what: &str| tiny.done(&["eval", what]);
-        assert_eq!(evaluated(&whole), evaluated(&file));
+        assert_eq!(
+            tiny.done(&["eval", &whole]),
+            tiny.eval_file(&file, "text.txt")
+        );
         let generated = |what: &str| tiny.done(&["generate", what, "--max-words", "20"]);
         assert_eq!(generated(&whole), generated(&file));
         let log = tiny.log(&whole);

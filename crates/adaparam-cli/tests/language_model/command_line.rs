@@ -184,7 +184,14 @@ fn misspelt_presets_and_types_are_told_in_plain_words() {
 fn an_exported_file_is_imported_by_what_it_says_of_itself_and_shown() {
     let tiny = trained();
     tiny.done(&["export", "run", "model.safetensors"]);
-    tiny.done(&["import", "model.safetensors", "--out", "again"]);
+    tiny.done(&[
+        "import",
+        "model.safetensors",
+        "--text",
+        "text.txt",
+        "--out",
+        "again",
+    ]);
     assert_eq!(tiny.done(&["eval", "again"]), tiny.done(&["eval", "run"]));
     let shown = tiny.done(&["show", "model.safetensors"]);
     for part in [

@@ -135,7 +135,7 @@ fn an_exported_model_is_the_model_and_comes_back() {
             &imported,
         ]);
         let expected = tiny.done(&["eval", run]);
-        assert_eq!(tiny.done(&["eval", &file]), expected);
+        assert_eq!(tiny.eval_file(&file, "text.txt"), expected);
         assert_eq!(tiny.done(&["eval", &imported]), expected);
         let error = tiny.refused(&["export", run, &file]);
         assert!(error.contains("--force"), "{error}");
@@ -168,7 +168,7 @@ fn an_exported_model_is_the_model_and_comes_back() {
     assert!(shown.contains("policy_start = \"identity\""), "{shown}");
     tiny.done(&["export", "identity", "identity.safetensors"]);
     let expected = tiny.done(&["eval", "identity"]);
-    assert_eq!(tiny.done(&["eval", "identity.safetensors"]), expected);
+    assert_eq!(tiny.eval_file("identity.safetensors", "text.txt"), expected);
     let error = tiny.refused(&[
         "import",
         "identity.safetensors",

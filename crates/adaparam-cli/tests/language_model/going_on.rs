@@ -241,10 +241,13 @@ fn a_new_run_begins_with_the_weights_of_another_and_records_where_they_come_from
     // A third generation, from an exported file and from the run.
     tiny.done(&["export", "runs/from-first-seed-5", "second.safetensors"]);
     for (from, run) in [("second.safetensors", "a"), ("runs/from-first-seed-5", "b")] {
+        // A file does not say where its text is.
         tiny.done(&[
             "train",
             "--from",
             from,
+            "--text",
+            "text.txt",
             "--out",
             run,
             "--set",

@@ -4,11 +4,14 @@
 #![allow(clippy::print_stderr)]
 
 mod bench;
+mod binding;
 mod cells;
 #[cfg(unix)]
 mod clusters;
 mod command_line;
 mod commands;
+mod crashes;
+mod damage;
 mod going_on;
 mod own_sweep;
 mod own_text;
@@ -17,6 +20,8 @@ mod pytorch;
 mod recipes;
 mod resume;
 mod runs;
+mod strangers;
 mod sweep;
+mod terminal;
 mod tiny_run;
 mod version_1;

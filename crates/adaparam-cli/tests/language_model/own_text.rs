@@ -185,7 +185,9 @@ fn a_model_of_bytes_keeps_what_is_no_text() {
         "--temperature",
         "3",
     ];
-    let written = tiny.run(&arguments).stdout;
+    let written = tiny.run(&[&arguments[..], &["--raw"]].concat()).stdout;
+    let shown = tiny.done(&arguments);
+    assert!(shown.contains('\u{fffd}'), "{shown}");
     let mut as_json = arguments.to_vec();
     as_json.push("--json");
     let line = json(&tiny.done(&as_json));
@@ -298,12 +300,14 @@ fn an_exported_model_of_characters_is_the_model_and_resumes_as_one() {
     tiny.write("tang.txt", TANG);
     train(&tiny, "tang.txt", "characters", &[]);
     tiny.done(&["export", "characters", "model.safetensors"]);
-    for command in ["eval", "generate"] {
-        assert_eq!(
-            tiny.done(&[command, "model.safetensors"]),
-            tiny.done(&[command, "characters"])
-        );
-    }
+    assert_eq!(
+        tiny.eval_file("model.safetensors", "tang.txt"),
+        tiny.done(&["eval", "characters"])
+    );
+    assert_eq!(
+        tiny.done(&["generate", "model.safetensors"]),
+        tiny.done(&["generate", "characters"])
+    );
     tiny.done(&["resume", "characters"]);
     // Files of one's own are cut as the model's text was.
     tiny.write("other.txt", "明月明月\n山x\n");

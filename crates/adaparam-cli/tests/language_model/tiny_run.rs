@@ -90,6 +90,12 @@ output = 0.2
         stderr(&output)
     }
 
+    /// What `eval` says of an exported file, whose text must be named: the same as of its run.
+    pub(crate) fn eval_file(&self, file: &str, text: &str) -> String {
+        let of_part = |part| self.done(&["eval", file, "--text", text, "--part", part]);
+        of_part("valid") + &of_part("test")
+    }
+
     /// The loss log and the files of the newest checkpoint.
     pub(crate) fn result(&self, run: &str) -> BTreeMap<String, Vec<u8>> {
         let newest = self.checkpoints(run).pop().unwrap();

@@ -1,7 +1,7 @@
 //! One file out of an archive.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
 use flate2::bufread::GzDecoder;
@@ -19,10 +19,18 @@ pub(super) fn member(
     name: &str,
     expected_bytes: u64,
 ) -> Result<Vec<u8>, String> {
-    let damaged = |reason: String| format!("the archive cannot be unpacked: {reason}");
     let file = File::open(archive).map_err(|fault| damaged(fault.to_string()))?;
-    let file = BufReader::new(file);
-    let limit = expected_bytes + 1;
+    unpack(BufReader::new(file), format, name, expected_bytes)
+}
+
+/// The same from anything that can be read like a file.
+pub fn unpack(
+    file: impl BufRead + Seek,
+    format: ArchiveFormat,
+    name: &str,
+    expected_bytes: u64,
+) -> Result<Vec<u8>, String> {
+    let limit = expected_bytes.saturating_add(1);
     let found = match format {
         ArchiveFormat::Zip => {
             from_zip(file, name, limit).map_err(|fault| damaged(fault.to_string()))
@@ -34,8 +42,12 @@ pub(super) fn member(
     found?.ok_or_else(|| format!("the archive holds no `{name}`"))
 }
 
+fn damaged(reason: String) -> String {
+    format!("the archive cannot be unpacked: {reason}")
+}
+
 fn from_zip(
-    file: BufReader<File>,
+    file: impl BufRead + Seek,
     name: &str,
     limit: u64,
 ) -> zip::result::ZipResult<Option<Vec<u8>>> {
@@ -51,7 +63,7 @@ fn from_zip(
     Ok(Some(content))
 }
 
-fn from_tar_gz(file: BufReader<File>, name: &str, limit: u64) -> std::io::Result<Option<Vec<u8>>> {
+fn from_tar_gz(file: impl BufRead, name: &str, limit: u64) -> std::io::Result<Option<Vec<u8>>> {
     let unpacked = GzDecoder::new(file).take(MAX_UNPACKED_BYTES);
     for entry in tar::Archive::new(unpacked).entries()? {
         let entry = entry?;

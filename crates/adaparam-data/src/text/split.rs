@@ -128,6 +128,8 @@ fn ends_of_tokens(tokens: Tokens, text: &Text, shares: [f64; 2]) -> Option<[usiz
         .cut(text.content())
         .filter(|token| token.name != tokens.line_end())
         .map(|token| token.at)
+        // Bytes are tokens too, and a text is not cut within a character.
+        .filter(|&at| text.content().is_char_boundary(at))
         .collect();
     let count = starts.len();
     if count < 3 {
@@ -163,6 +165,16 @@ mod tests {
         assert_eq!(split.valid.content(), lines[17..19].concat());
         assert_eq!(split.test.content(), lines[19]);
         assert_eq!(split.valid.line(0), 18);
+    }
+
+    #[test]
+    fn no_character_is_cut_apart_whatever_the_tokens() {
+        for tokens in Tokens::all() {
+            let line = text("床 前 明 月 光 疑 是 地 上 霜 举 头 望\n");
+            let split = TextSplit::cut(tokens, &line, 0.1, 0.1).unwrap();
+            let parts = [&split.train, &split.valid, &split.test].map(|part| part.content());
+            assert_eq!(parts.concat(), line.content(), "{tokens:?}");
+        }
     }
 
     #[test]

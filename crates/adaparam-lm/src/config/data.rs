@@ -53,6 +53,15 @@ pub enum TextSource {
 }
 
 impl DataSpec {
+    /// The same without the files that it names, of which the first is returned: a file that somebody else may have
+    /// written must not choose which files are read here.
+    pub fn take_paths(&mut self) -> Option<PathBuf> {
+        let all = [self.valid.take(), self.test.take()];
+        self.train
+            .take()
+            .or_else(|| all.into_iter().flatten().next())
+    }
+
     pub(super) fn check_all(&self) -> Result<(), LmError> {
         self.check().map_err(in_section("data"))?;
         let files = [

@@ -299,7 +299,13 @@ fn base(name: &str, folder: &Path) -> Result<LanguageModelConfig, LmError> {
 /// A path that was written in a file of this folder, as it holds everywhere.
 fn in_folder(folder: &Path, path: &str) -> Result<PathBuf, RunError> {
     let path = folder.join(path);
-    std::path::absolute(&path).map_err(RunError::file(&path, "cannot find this file"))
+    let path =
+        std::path::absolute(&path).map_err(RunError::file(&path, "cannot find this file"))?;
+    if path.to_str().is_none() {
+        let rule = "must be UTF-8, because it is written into files of text: rename the file or its folder";
+        return Err(RunError::folder(path, rule));
+    }
+    Ok(path)
 }
 
 fn stem_of(name: &str) -> String {

@@ -133,9 +133,10 @@ fn forecast(
                 duration(seconds / jobs.min(left.len()) as f64)
             ),
             format!(
-                "Memory of a run is computed from its sizes, not measured: weights, gradients and moments, and what a window keeps; \
-                 about {} for {jobs} at a time, beside the text.",
-                megabytes(memory * jobs)
+                "Memory of a run is computed from its sizes, not measured: weights, gradients and moments, what the longest \
+                 window keeps, and what checkpoints and evaluation take; about {} for {jobs} at a time, program and text \
+                 included.",
+                megabytes(MemoryForecast::PROGRAM + memory * jobs)
             ),
         ],
     };

@@ -487,7 +487,7 @@ impl Reproduce {
                 experiment.heading()
             )
         })?;
-        check_runs(&manifest.runs, &corpora)?;
+        check_runs(&manifest.runs, &corpora, 1)?;
         Ok(Plan::Sweep(Box::new(manifest), corpora))
     }
 
