@@ -6,6 +6,7 @@
 // This is the one crate that speaks to people.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod bolt_ons;
 mod command;
 mod compute_choice;
 mod crew;
@@ -17,6 +18,7 @@ mod memory;
 mod model_choice;
 mod progress;
 mod provenance;
+mod reading_progress;
 mod run_page;
 mod sample;
 mod say;
@@ -24,6 +26,7 @@ mod shown_bytes;
 mod slurm;
 mod sweeping;
 mod training;
+mod tuning;
 mod visible;
 
 use std::process::ExitCode;

@@ -46,7 +46,7 @@ pub(crate) fn refuse_what_cannot_fit<'a>(
 }
 
 /// Memory and swap space in bytes, or the limit that is set for this process, where the system tells.
-fn whole_memory() -> Option<u64> {
+pub(crate) fn whole_memory() -> Option<u64> {
     let there = memory_in(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
     let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
     let limit = limit.and_then(|limit| limit.trim().parse().ok());

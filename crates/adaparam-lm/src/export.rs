@@ -187,7 +187,10 @@ pub fn adopt(
         path: path.to_path_buf(),
         problem,
     };
-    if let Some(decoder) = file.tensors.remove("decoder.weight")
+    let model = model(&config, &vocabulary);
+    let has_own_decoder = model.shapes().iter().any(|it| it.name == "decoder.weight");
+    if !has_own_decoder
+        && let Some(decoder) = file.tensors.remove("decoder.weight")
         && file.tensors.get("encoder.weight") != Some(&decoder)
     {
         let problem =
@@ -195,7 +198,6 @@ pub fn adopt(
         return Err(fault(problem.to_owned()));
     }
     let note = file.note.take();
-    let model = model(&config, &vocabulary);
     for [first, second] in model.second_biases() {
         if let Some(second) = file.tensors.remove(&second)
             && let Some(first) = file.tensors.get_mut(&first)

@@ -148,15 +148,17 @@ fn buffers(
     let of_tensors = || {
         // Every step keeps about a dozen tensors of the width of each state, and the head logits and their gradient.
         let carried: usize = model.layers().states().iter().map(|slot| slot.width).sum();
-        let per_word = 12 * carried + 3 * vocabulary;
+        let scores = vocabulary.saturating_mul(3 * model.head().softmaxes());
+        let per_word = scores.saturating_add(12 * carried);
         BYTES.saturating_mul(per_word).saturating_mul(words)
     };
     // Word vectors and outputs, with their gradients if something is learnt.
     let ends = match keep {
-        Keep::Tape => 4,
-        Keep::State => 2,
+        Keep::Tape => 2,
+        Keep::State => 1,
     };
-    let ends = BYTES.saturating_mul(ends * width).saturating_mul(words);
+    let widths = width.saturating_add(model.width());
+    let ends = BYTES.saturating_mul(ends * widths).saturating_mul(words);
     of_kernels().unwrap_or_else(of_tensors).saturating_add(ends)
 }
 

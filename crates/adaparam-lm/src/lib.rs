@@ -48,7 +48,7 @@ pub use change::{KeyChange, change_run, key_changes};
 pub use checkpoint::share as share_snapshot;
 pub use choice::{AnySettings, Choice, Family, Registered};
 pub use compute::{
-    Carried, Learner, Machine, Means, PHASES, Penalties, Phase, Phases, Place, Reader,
+    Carried, HeadReader, Learner, Machine, Means, PHASES, Penalties, Phase, Phases, Place, Reader,
 };
 pub use config::{
     DataSpec, DropoutSpec, KeyDoc, LanguageModelConfig, ModelSpec, RateScale, TextSource,
@@ -61,7 +61,8 @@ pub use export::{FileNote, OpenedModel, adopt, export, open_model};
 pub use forecast::{Forecast, MemoryForecast};
 pub use generate::{Generator, Sampling};
 pub use head::{
-    Head, HeadChoice, HeadGradients, HeadKernels, HeadKind, HeadWeights, Heads, SoftmaxSettings,
+    Head, HeadChoice, HeadGradients, HeadKernels, HeadKind, HeadSizes, HeadWeights, Heads,
+    MixtureSettings, SoftmaxSettings,
 };
 pub use history::{EpochHistory, RunHistory};
 pub use inherit::{Inherited, MatchedWords};
@@ -76,7 +77,10 @@ pub use optimiser::{
 };
 pub use preset::{DEFAULT_PRESET, Preset, baseline, preset, presets};
 pub use schedule::{Cuts, Decay, Plateau, ScheduleChoice, ScheduleSettings, Schedules};
-pub use scorer::{PlainReading, Scorer};
+pub use scorer::{
+    BoltOnResult, BoltOnResults, CacheSettings, DynamicSettings, FlagSettings, GradientStatistics,
+    Grid, KeptStatistics, Limits, PlainReading, Scored, Scorer, Scoring, SearchText, Tuned, tune,
+};
 pub use snapshot::{Best, Counters, Snapshot, weights_sum};
 pub use speed::{Activity, PhaseSpeed, Speed, Together, measure};
 pub use team::{Alone, Team, Traffic};

@@ -20,8 +20,10 @@ pub struct WindowMasks {
     pub embedding: Option<Vec<f32>>,
     /// Of each site of the layers, `[B, width]` or `[T, B, width]`, in their order.
     pub sites: Vec<Option<Vec<f32>>>,
-    /// Of the last layer's output, `[B, E]` or `[T, B, E]`.
+    /// Of the last layer's output, `[B, D]` or `[T, B, D]`.
     pub output: Option<Vec<f32>>,
+    /// Of what the head can drop by itself, `[B, width]`.
+    pub head: Option<Vec<f32>>,
 }
 
 /// What one mask of word vectors, of what goes from layer to layer or of the output serves.
@@ -61,6 +63,10 @@ pub struct Droppable {
     pub embedding: usize,
     /// The sites of the layers.
     pub sites: Vec<Slot>,
+    /// The size of the last layer's output.
+    pub output: usize,
+    /// The width of what the head can drop by itself, and the drop probability.
+    pub head: Option<(usize, f64)>,
 }
 
 impl WindowMasks {
@@ -116,7 +122,11 @@ impl WindowMasks {
                 of.embedding,
             ),
             sites: sites.collect(),
-            output: columns(Purpose::OutputDropout, rates.output, &[0], of.embedding),
+            output: columns(Purpose::OutputDropout, rates.output, &[0], of.output),
+            head: of.head.and_then(|(width, rate)| {
+                let counters = [0, number_of("head")];
+                kept(Purpose::SiteDropout, rate, &counters, width)
+            }),
         }
     }
 }
@@ -244,6 +254,8 @@ mod tests {
             vocabulary: 10,
             embedding: 50,
             sites: sites.map(|name| Slot::new(name, 60)).to_vec(),
+            output: 50,
+            head: Some((30, 0.5)),
         };
         let place = MaskPlace {
             draws: Draws::new(3),
@@ -295,6 +307,8 @@ mod tests {
                 Slot::new("layers.0.hidden", 40),
                 Slot::new("layers.1.inter_layer", 40),
             ],
+            output: 40,
+            head: Some((40, 0.5)),
         };
         let place = MaskPlace {
             draws: Draws::new(3),

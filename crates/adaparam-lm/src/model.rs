@@ -13,9 +13,9 @@ use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 
 use crate::compute::Penalties;
 use crate::config::ModelSpec;
-use crate::head::Head;
+use crate::head::{Head, HeadSizes};
 use crate::initial::draw_alone;
-use crate::masks::WindowMasks;
+use crate::masks::{Droppable, WindowMasks};
 use crate::weights::{ParameterShape, Storage, Weights};
 
 const EMBEDDING: &str = "encoder.weight";
@@ -33,6 +33,8 @@ pub struct LanguageModel {
     layers: Box<dyn Recurrent>,
     /// Of the layers at their start; 0 for as the cell begins.
     bound: f64,
+    /// The size of what the layers give.
+    output: usize,
     device: Device,
 }
 
@@ -48,12 +50,17 @@ impl LanguageModel {
         layers.set_execution(Execution::Readable);
         Self {
             embedding: uniform.init([vocabulary, spec.embedding], device),
-            head: spec
-                .head
-                .settings()
-                .init(vocabulary, spec.embedding, device),
+            head: spec.head.settings().init(
+                HeadSizes {
+                    vocabulary,
+                    embedding: spec.embedding,
+                    output: spec.sizes().d_output,
+                },
+                device,
+            ),
             layers,
             bound: spec.bound,
+            output: spec.sizes().d_output,
             device: device.clone(),
         }
     }
@@ -191,31 +198,91 @@ impl LanguageModel {
         state: State,
         masks: Option<&WindowMasks>,
     ) -> (Tensor<1>, State) {
-        let (losses, _, state) = self.penalised(window, state, masks, Penalties::default());
-        (losses, state)
+        let (outputs, state) = self.outputs(window, state, masks);
+        (self.losses_of(outputs, window.targets, masks), state)
     }
 
-    /// [`losses`](Self::losses), and what is added to their mean.
+    /// What the layers give for a window, after dropout, and the state to go on from.
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[T B, D]`
+    pub fn outputs(
+        &self,
+        window: &Window<'_>,
+        state: State,
+        masks: Option<&WindowMasks>,
+    ) -> (Tensor<2>, State) {
+        let (outputs, _, state) = self.penalised(window, state, masks, Penalties::default());
+        (outputs, state)
+    }
+
+    /// What each target costs where the layers gave `outputs`.
+    ///
+    /// # Shapes
+    ///
+    /// - `outputs`: `[N, D]`
+    /// - output: `[N]`
+    pub fn losses_of(
+        &self,
+        outputs: Tensor<2>,
+        targets: &[u32],
+        masks: Option<&WindowMasks>,
+    ) -> Tensor<1> {
+        let targets = int_tensor(targets, &self.device);
+        let width = self.head.dropout().map_or(0, |(width, _)| width);
+        let mask = masks.and_then(|masks| masks.head.clone()).map(|mask| {
+            let shape = [mask.len() / width, width];
+            Tensor::from_data(TensorData::new(mask, shape), &self.device)
+        });
+        self.head
+            .losses(self.embedding.val(), outputs, targets, mask)
+    }
+
+    /// The scores of every word where the layers gave `outputs`.
+    ///
+    /// # Shapes
+    ///
+    /// - `outputs`: `[N, D]`
+    /// - output: `[N, V]`
+    pub fn scores_of(&self, outputs: Tensor<2>) -> Tensor<2> {
+        self.head.scores(self.embedding.val(), outputs)
+    }
+
+    /// The size of what the layers give.
+    pub fn width(&self) -> usize {
+        self.output
+    }
+
+    /// What can be dropped of it.
+    pub fn droppable(&self) -> Droppable {
+        Droppable {
+            vocabulary: self.vocabulary(),
+            embedding: self.embedding.lazy_shape()[1],
+            sites: self.layers.sites(),
+            output: self.output,
+            head: self.head.dropout(),
+        }
+    }
+
+    /// [`outputs`](Self::outputs), and what is added to the mean of their losses.
     pub(crate) fn penalised(
         &self,
         window: &Window<'_>,
         state: State,
         masks: Option<&WindowMasks>,
         penalties: Penalties,
-    ) -> (Tensor<1>, Option<Tensor<1>>, State) {
+    ) -> (Tensor<2>, Option<Tensor<1>>, State) {
         let shape = [window.steps, window.batch];
         let (output, state) = self.undropped(window.inputs, shape, state, masks);
         let mask = masks.and_then(|masks| {
-            let shape = [window.batch, self.layers.d_output()];
+            let shape = [window.batch, self.output];
             every_step(masks.output.as_ref(), shape, &self.device)
         });
-        let dropped = masked(output.clone(), mask.as_ref()); // [T, B, E]
+        let dropped = masked(output.clone(), mask.as_ref()); // [T, B, D]
         let penalty = penalties.of(&output, &dropped);
-        let [steps, batch, d_embedding] = dropped.dims();
-        let dropped = dropped.reshape([steps * batch, d_embedding]);
-        let targets = int_tensor(window.targets, &self.device);
-        let losses = self.head.losses(self.embedding.val(), dropped, targets);
-        (losses, penalty, state)
+        let dropped = dropped.reshape([window.steps * window.batch, self.output]);
+        (dropped, penalty, state)
     }
 
     /// The scores of every word as the next one.
@@ -231,9 +298,8 @@ impl LanguageModel {
         state: State,
     ) -> (Tensor<2>, State) {
         let (output, state) = self.undropped(ids, [steps, batch], state, None);
-        let [_, _, d_embedding] = output.dims();
-        let output = output.reshape([steps * batch, d_embedding]);
-        (self.head.scores(self.embedding.val(), output), state)
+        let output = output.reshape([steps * batch, self.output]);
+        (self.scores_of(output), state)
     }
 
     /// The state before the first step of `batch` columns.
@@ -241,7 +307,7 @@ impl LanguageModel {
         self.layers.zero_state(batch, &self.device)
     }
 
-    /// What the layers give, before dropout of the output: `[T, B, E]`.
+    /// What the layers give, before dropout of the output: `[T, B, D]`.
     fn undropped(
         &self,
         ids: &[u32],

@@ -260,7 +260,7 @@ impl<'a> Steps<'a> {
     ) -> Self {
         let (spec, train) = (&config.model, &config.train);
         let model = LanguageModel::new(spec, vocabulary, &Device::flex());
-        let sites = model.layers().sites();
+        let droppable = model.droppable();
         let weight_drop = WeightDrop::new(&model, train.dropout.weight);
         let weights = model.draw(train.seed);
         Self {
@@ -270,11 +270,7 @@ impl<'a> Steps<'a> {
             optimiser: train.new_optimiser(&weights),
             weight_drop,
             weights,
-            droppable: Droppable {
-                vocabulary,
-                embedding: spec.embedding,
-                sites,
-            },
+            droppable,
             span: Span {
                 start: 0,
                 length: columns.steps(),

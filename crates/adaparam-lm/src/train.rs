@@ -18,7 +18,7 @@ use crate::config::{LanguageModelConfig, RateScale, TrainSpec};
 use crate::evaluate::{Evaluation, bits, evaluate};
 use crate::event::{Observer, Observers, TrainEvent};
 use crate::log::{Log, rounded};
-use crate::masks::{Droppable, MaskPlace, WindowMasks};
+use crate::masks::{MaskPlace, WindowMasks};
 use crate::model::LanguageModel;
 use crate::scorer::PlainReading;
 use crate::snapshot::{Best, Snapshot};
@@ -125,11 +125,7 @@ pub fn train(
     let [columns, valid_columns, test_columns] = cut_columns(&spec, corpus)?;
     let vocabulary = snapshot.vocabulary.len();
     let undrawn = LanguageModel::new(&model, vocabulary, &Device::flex());
-    let droppable = Droppable {
-        vocabulary,
-        embedding: model.embedding,
-        sites: undrawn.layers().sites(),
-    };
+    let droppable = undrawn.droppable();
     let mut weight_drop = WeightDrop::new(&undrawn, spec.dropout.weight);
     let mut keeper = Keeper::new(run, snapshot, team, observers)?;
     let mut batch = BatchLearner::new(&snapshot.config, vocabulary, &columns, machine, team);

@@ -13,8 +13,8 @@ use adaparam::recurrent::{
 use adaparam_data::draw::Draws;
 use adaparam_data::text::Columns;
 use adaparam_lm::{
-    CellChoice, DropoutSpec, Droppable, LanguageModel, Machine, MaskPlace, Means, ModelSpec,
-    TrainSpec, WindowMasks,
+    CellChoice, DropoutSpec, LanguageModel, Machine, MaskPlace, Means, ModelSpec, TrainSpec,
+    WindowMasks,
 };
 use burn::tensor::Device;
 
@@ -64,17 +64,12 @@ fn specs() -> Vec<ModelSpec> {
 /// Losses and gradients of two windows with an update between them.
 fn learnt(machine: &Machine, spec: &ModelSpec) -> Vec<(String, Vec<f32>)> {
     let model = LanguageModel::new(spec, VOCABULARY, &Device::flex());
-    let sites = model.layers().sites();
+    let of = model.droppable();
     let mut weights = model.draw(3);
     let train = TrainSpec::default();
     let mut optimiser = train.optimiser.settings().init(train.common(), &weights);
     let ids: Vec<u32> = (0..400_u32).map(|i| i * i * 7 % 41).collect();
     let columns = Columns::new(&ids, BATCH).unwrap();
-    let of = Droppable {
-        vocabulary: VOCABULARY,
-        embedding: spec.embedding,
-        sites,
-    };
     let mut learner = machine.learner(spec, VOCABULARY);
     let (mut state, mut all) = (None, Vec::new());
     for step in 0..2 {

@@ -7,17 +7,22 @@ use std::sync::atomic::AtomicBool;
 
 use adaparam_data::text::{Columns, Text, TextSplit, Vocabulary};
 use adaparam_lm::{
-    DataSpec, Machine, PlainReading, Precision, Snapshot, TextSource, evaluate, open_model,
+    DataSpec, Evaluation, OpenedModel, Precision, Scored, Scoring, Snapshot, TextSource, evaluate,
+    open_model,
 };
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::Verdict;
+use crate::bolt_ons::{self, BoltOns};
 use crate::compute_choice::{ComputeChoice, ReadingPrecision};
 use crate::data_folder::data_folder;
-use crate::say::{alert, or_end, remark};
+use crate::interrupt::stop_flag;
+use crate::reading_progress::ReadingProgress;
+use crate::say::{alert, or_end, remark, say};
 use crate::training::{in_bits, report_opened};
+use crate::tuning::{self, Search, TuneChoice, Tuning};
 use crate::visible::{refuse_raw_on_a_terminal, visible};
 
 /// Evaluate a trained language model
@@ -29,13 +34,22 @@ Examples:
   adaparam eval runs/quick-seed-1 --part test --tokens   each word with its loss in nats
   adaparam eval model.safetensors --text my.txt --part test   an exported file, whose own text must be named
   adaparam eval runs/quick-seed-1 --precision int8 --compare f32   what weights of a byte cost
+  adaparam eval runs/ptb --cache window=500,theta=0.5,lambda=0.1
+  adaparam eval runs/ptb --dynamic rate=5e-5,decay=0.002 --temperature 1.05
+  adaparam eval runs/ptb --tune --budget 20m             the best numbers for all three, and what they come to
+  adaparam eval runs/ptb --tune cache,temperature
 
 Perplexity is exp of the mean loss over every predicted word, each counted once: all words of a column but its first,
 end-of-line words included. Where the model's tokens are characters or bytes, the loss is also told in bits per
-character or byte. The validation text is read in 10 columns, all else in one, unless --batch says otherwise.")]
+character or byte. The validation text is read in 10 columns, all else in one, unless --batch says otherwise.
+
+--cache, --dynamic and --temperature work on every trained model and combine; docs/evaluation.md says what they do. \
+--dynamic reads the training text once and keeps what it has measured in the run's folder. --tune reads all texts in as \
+many columns as the test text, searches on the validation text and keeps what came out in the run's bolt-ons.json.")]
 pub(crate) struct Eval {
     /// A run's folder (its best checkpoint), a checkpoint's folder or an exported file
-    model: PathBuf,
+    #[arg(required_unless_present = "tune")]
+    model: Option<PathBuf>,
     /// A data set's name or a text file [default: what the model was trained on]
     #[arg(long, value_name = "NAME|FILE")]
     text: Option<String>,
@@ -49,6 +63,10 @@ pub(crate) struct Eval {
     /// Columns that the text is read in
     #[arg(long, value_name = "N", conflicts_with = "tokens")]
     batch: Option<usize>,
+    #[command(flatten)]
+    bolt_ons: BoltOns,
+    #[command(flatten)]
+    tuning: TuneChoice,
     /// Print each token with its loss in nats, in order; <eos> ends a line of words
     #[arg(long, conflicts_with = "json")]
     tokens: bool,
@@ -56,7 +74,7 @@ pub(crate) struct Eval {
     #[arg(long, value_enum)]
     precision: Option<ReadingPrecision>,
     /// Evaluate in this precision too, and say what the other one costs
-    #[arg(long, value_enum, value_name = "PRECISION", conflicts_with = "tokens")]
+    #[arg(long, value_enum, value_name = "PRECISION", conflicts_with_all = ["tokens", "tune"])]
     compare: Option<ReadingPrecision>,
     /// With --tokens into a file or pipe: control characters as they are, not as escapes
     #[arg(long, requires = "tokens")]
@@ -82,6 +100,14 @@ struct Piece {
     batch: usize,
 }
 
+/// What came out.
+struct Told<'a> {
+    evaluation: &'a Evaluation,
+    precision: Precision,
+    /// In another precision, if that was asked for.
+    before: Option<(Precision, Evaluation)>,
+}
+
 impl Eval {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
         if self.text.is_none() && self.data.as_deref().is_some_and(is_text) {
@@ -91,88 +117,229 @@ impl Eval {
             );
         }
         refuse_raw_on_a_terminal(self.raw)?;
-        let opened = open_model(&self.model)?;
+        let (model, search) = self.tuning.settle(self.model.clone())?;
+        let Some(model) = model else {
+            bail!(
+                "--tune: name the model: a run's folder, a checkpoint's folder or an exported file"
+            );
+        };
+        let mut opened = open_model(&model)?;
         report_opened(&opened);
-        let mut snapshot = opened.snapshot;
         if opened.is_file
-            && let Some(path) = snapshot.config.data.take_paths()
+            && let Some(path) = opened.snapshot.config.data.take_paths()
             && self.text.is_none()
         {
             bail!(
                 "{}: was trained on files of its maker ({}), and a model does not choose which files are read: name the \
                  text with --text FILE; --part valid or test cuts it as training does",
-                self.model.display(),
+                model.display(),
                 path.display()
             );
         }
+        let snapshot = &opened.snapshot;
+        let pieces = self.pieces(snapshot)?;
+        let (spec, scoring) = (&snapshot.config.model, self.bolt_ons.scoring());
+        let columns = pieces.iter().map(|piece| self.columns(piece)).max();
+        if let Some(cache) = &scoring.cache {
+            bolt_ons::refuse_what_cannot_fit(cache, spec.sizes().d_output, columns.unwrap_or(1))?;
+        }
+        let (weights, stop) = (snapshot.evaluation_weights(), stop_flag()?);
+        let learns = scoring.is_dynamic() || search.as_ref().is_some_and(Search::is_dynamic);
         let own = snapshot.config.train.precision.into();
         let precision: Precision = self.precision.map_or(own, Into::into);
         let compared: Option<Precision> = self.compare.map(Into::into);
         for precision in compared.into_iter().chain([precision]) {
             self.compute.check_precision(precision)?;
+            if learns && precision == Precision::Int8 {
+                bail!(
+                    "--dynamic: the weights learn, which whole numbers of a byte cannot: choose f32 or bf16"
+                );
+            }
         }
-        let pieces = self.pieces(&snapshot)?;
         self.compute.place()?.run(|machine| {
-            let model = &snapshot.config.model;
-            let chosen = machine.told_precision("--precision", precision, model)?;
-            let compared = compared.map(|other| machine.told_precision("--compare", other, model));
-            let compared = compared.transpose()?;
-            pieces
-                .iter()
-                .try_for_each(|piece| self.evaluate(&chosen, compared.as_ref(), &snapshot, piece))
+            let chosen = machine.told_precision("--precision", precision, spec)?;
+            let compared = compared.map(|other| machine.told_precision("--compare", other, spec));
+            let (machine, compared) = (&chosen, compared.transpose()?);
+            let segment = scoring.dynamic.clone().unwrap_or_default().segment;
+            let statistics = learns.then(|| {
+                bolt_ons::statistics(machine, &opened, segment, self.data.as_deref(), &stop)
+            });
+            let statistics = statistics.transpose()?;
+            let model = Scored {
+                machine,
+                spec,
+                weights: &weights,
+                statistics: statistics.as_ref(),
+            };
+            match &search {
+                Some(search) => self.tune(search, model, &opened, &pieces, &stop),
+                None => {
+                    let compared = compared.as_ref().map(|machine| Scored { machine, ..model });
+                    pieces.iter().try_for_each(|piece| {
+                        self.evaluate(model, compared, &scoring, snapshot, piece, &stop)
+                    })
+                }
+            }
         })??;
         Ok(Verdict::Done)
     }
 
-    fn evaluate(
+    /// Searches, and tells of both texts.
+    fn tune(
         &self,
-        machine: &Machine,
-        compared: Option<&Machine>,
-        snapshot: &Snapshot,
-        piece: &Piece,
+        search: &Search,
+        model: Scored<'_>,
+        opened: &OpenedModel,
+        pieces: &[Piece],
+        stop: &AtomicBool,
     ) -> anyhow::Result<()> {
-        let ids = snapshot.vocabulary.encode(&piece.text)?;
-        let tokens = snapshot.vocabulary.tokens();
-        let unknown = snapshot.vocabulary.unknown(&piece.text);
-        if unknown > 0 {
-            alert!(
-                "{}: {unknown} of {} are not in the vocabulary and count as <unk>",
-                piece.text.path().display(),
-                tokens.counted(ids.len())
+        let snapshot = &opened.snapshot;
+        let [valid, test] = pieces else {
+            bail!(
+                "--tune: searches on a validation text and tells of a test text; --text names a file, which is neither"
             );
+        };
+        let batch = self.batch.unwrap_or(test.batch);
+        let ids = [&valid.text, &test.text].map(|text| snapshot.vocabulary.encode(text));
+        let [valid_ids, test_ids] = ids;
+        let (valid_ids, test_ids) = (valid_ids?, test_ids?);
+        let evaluate = |name: &str, scoring: &Scoring| {
+            let mut evaluations = Vec::new();
+            for (piece, ids) in [(valid, &valid_ids), (test, &test_ids)] {
+                let columns = Columns::new(ids, batch)?;
+                let title = format!("{name}, {}", piece.name);
+                let evaluation = self.read(model, scoring, snapshot, &columns, &title, stop)?;
+                if self.json {
+                    let mut out = std::io::stdout().lock();
+                    let precision = model.machine.engine.precision();
+                    let told = Told {
+                        evaluation: &evaluation,
+                        precision,
+                        before: None,
+                    };
+                    self.tell(&mut out, scoring, snapshot, piece, Some(name), &told);
+                }
+                evaluations.push(evaluation);
+            }
+            Ok([evaluations[0], evaluations[1]])
+        };
+        let tuning = Tuning {
+            model,
+            snapshot,
+            valid: &valid_ids,
+            batch,
+            stop,
+            evaluate,
+        };
+        let results = search.run(&self.bolt_ons.scoring(), tuning)?;
+        if !self.json {
+            say!("{}", tuning::shown(&results));
         }
-        let columns = Columns::new(&ids, if self.tokens { 1 } else { piece.batch })?;
+        match results.write(&opened.path) {
+            Ok(path) => remark!("kept in {}", path.display()),
+            Err(error) => alert!("warning: {error}; the results are not kept"),
+        }
+        Ok(())
+    }
+
+    /// Reads a text to its end.
+    fn read(
+        &self,
+        model: Scored<'_>,
+        scoring: &Scoring,
+        snapshot: &Snapshot,
+        columns: &Columns,
+        title: &str,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Evaluation> {
         let mut out = BufWriter::new(std::io::stdout().lock());
         let mut fault = Ok(());
-        let (spec, weights) = (&snapshot.config.model, snapshot.evaluation_weights());
-        let mut reading = PlainReading::new(machine, spec, &weights, columns.batch());
-        let window = snapshot.config.train.window;
-        let go_on = AtomicBool::new(false);
-        let evaluation = evaluate(&mut reading, &columns, window, &go_on, |window, losses| {
+        let mut progress = ReadingProgress::new(title);
+        let mut scorer = scoring.scorer(model, columns.batch());
+        let window = scoring.window(snapshot.config.train.window);
+        let evaluation = evaluate(&mut *scorer, columns, window, stop, |window, losses| {
             if self.tokens && fault.is_ok() {
                 let mut pairs = window.targets.iter().zip(losses);
                 fault = pairs.try_for_each(|(&id, loss)| {
                     let word = snapshot.vocabulary.word(id).unwrap_or_default();
                     writeln!(out, "{}\t{loss:.6}", self.shown(word))
                 });
+            } else {
+                progress.at(window.start + window.steps, columns.steps());
             }
-        })?;
-        or_end(fault);
-        let precision = machine.engine.precision();
-        let before = compared
-            .map(|machine| {
-                let mut reading = PlainReading::new(machine, spec, &weights, columns.batch());
-                evaluate(&mut reading, &columns, window, &go_on, |_, _| ())
-                    .map(|evaluation| (machine.engine.precision(), evaluation))
-            })
-            .transpose()?;
+        });
+        progress.finish();
+        or_end(fault.and_then(|()| out.flush()));
+        let evaluation = evaluation?;
+        refuse_no_number(scoring, &evaluation)?;
+        Ok(evaluation)
+    }
+
+    /// The number of columns that a text is read in.
+    fn columns(&self, piece: &Piece) -> usize {
+        if self.tokens { 1 } else { piece.batch }
+    }
+
+    /// Evaluates a text with a model, and in another precision to compare with, if there is one.
+    fn evaluate(
+        &self,
+        model: Scored<'_>,
+        compared: Option<Scored<'_>>,
+        scoring: &Scoring,
+        snapshot: &Snapshot,
+        piece: &Piece,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<()> {
+        let ids = snapshot.vocabulary.encode(&piece.text)?;
+        let unknown = snapshot.vocabulary.unknown(&piece.text);
+        if unknown > 0 {
+            alert!(
+                "{}: {unknown} of {} are not in the vocabulary and count as <unk>",
+                piece.text.path().display(),
+                snapshot.vocabulary.tokens().counted(ids.len())
+            );
+        }
+        let columns = Columns::new(&ids, self.columns(piece))?;
+        let read = |model: Scored<'_>| {
+            let evaluation = self.read(model, scoring, snapshot, &columns, piece.name, stop)?;
+            anyhow::Ok((model.machine.engine.precision(), evaluation))
+        };
+        let (precision, evaluation) = read(model)?;
+        let told = Told {
+            evaluation: &evaluation,
+            precision,
+            before: compared.map(read).transpose()?,
+        };
+        let mut out = std::io::stdout().lock();
+        self.tell(&mut out, scoring, snapshot, piece, None, &told);
+        or_end(out.flush());
+        Ok(())
+    }
+
+    /// Prints what came out.
+    fn tell(
+        &self,
+        out: &mut impl Write,
+        scoring: &Scoring,
+        snapshot: &Snapshot,
+        piece: &Piece,
+        name: Option<&str>,
+        told: &Told<'_>,
+    ) {
+        let Told {
+            evaluation,
+            precision,
+            before,
+        } = told;
+        let unknown = snapshot.vocabulary.unknown(&piece.text);
+        let tokens = snapshot.vocabulary.tokens();
         if self.json {
             let mut line = json!({
                 "part": piece.name, "text": piece.text.path().display().to_string(), "words": evaluation.words,
                 "loss": evaluation.loss(), "perplexity": evaluation.perplexity(), "unknown": unknown,
                 "precision": precision.name(),
             });
-            if let Some((precision, before)) = &before {
+            if let Some((precision, before)) = before {
                 line["compared"] = json!({
                     "precision": precision.name(), "loss": before.loss(), "perplexity": before.perplexity(),
                     "perplexity_ratio": evaluation.perplexity() / before.perplexity(),
@@ -181,34 +348,45 @@ impl Eval {
             if tokens.is_measured_in_bits() {
                 line[format!("bits_per_{}", tokens.unit())] = json!(evaluation.bits());
             }
+            if let Some(name) = name {
+                line["scoring"] = json!(name);
+            }
+            if let Some(cache) = &scoring.cache {
+                line["cache"] = json!(cache);
+            }
+            if let Some(dynamic) = &scoring.dynamic {
+                line["dynamic"] = json!(dynamic);
+            }
+            if let Some(temperature) = scoring.temperature {
+                line["temperature"] = json!(temperature);
+            }
             or_end(writeln!(out, "{}", visible(&line.to_string())));
-        } else {
-            let summary = format!(
-                "{}: perplexity {:.2}{}, loss {:.4}, {}",
-                piece.name,
-                evaluation.perplexity(),
-                in_bits(tokens, evaluation.loss()),
-                evaluation.loss(),
-                tokens.counted(evaluation.words)
-            );
-            if self.tokens {
-                remark!("{summary}");
-            } else {
-                or_end(writeln!(out, "{}", visible(&summary)));
-            }
-            if let Some((other, before)) = before {
-                let change = 100.0 * (evaluation.perplexity() / before.perplexity() - 1.0);
-                or_end(writeln!(
-                    out,
-                    "{}: perplexity {:.3} in {other}, {:.3} in {precision}: {change:+.3} %",
-                    piece.name,
-                    before.perplexity(),
-                    evaluation.perplexity(),
-                ));
-            }
+            return;
         }
-        or_end(out.flush());
-        Ok(())
+        let summary = format!(
+            "{}: perplexity {:.2}{}, loss {:.4}, {}{}",
+            piece.name,
+            evaluation.perplexity(),
+            in_bits(tokens, evaluation.loss()),
+            evaluation.loss(),
+            tokens.counted(evaluation.words),
+            bolt_ons::told(scoring)
+        );
+        if self.tokens {
+            remark!("{summary}");
+        } else {
+            or_end(writeln!(out, "{}", visible(&summary)));
+        }
+        if let Some((other, before)) = before {
+            let change = 100.0 * (evaluation.perplexity() / before.perplexity() - 1.0);
+            or_end(writeln!(
+                out,
+                "{}: perplexity {:.3} in {other}, {:.3} in {precision}: {change:+.3} %",
+                piece.name,
+                before.perplexity(),
+                evaluation.perplexity(),
+            ));
+        }
     }
 
     fn shown<'t>(&self, word: &'t str) -> Cow<'t, str> {
@@ -289,4 +467,16 @@ impl Eval {
 /// Whether this is a text, not a folder with data sets.
 fn is_text(path: &Path) -> bool {
     path.is_file() || (!path.exists() && path.to_str().and_then(TextSource::from_name).is_some())
+}
+
+/// A model that learns too fast ends in numbers that are none. A cache alone may well give a word no probability.
+fn refuse_no_number(scoring: &Scoring, evaluation: &Evaluation) -> anyhow::Result<()> {
+    let is_cache_alone = scoring.cache.as_ref().is_some_and(|it| it.lambda >= 1.0);
+    if evaluation.perplexity().is_finite() || is_cache_alone || !scoring.is_dynamic() {
+        return Ok(());
+    }
+    let rate = scoring.dynamic.as_ref().map_or(0.0, |it| it.rate);
+    bail!(
+        "--dynamic rate = {rate:e}: the perplexity is no finite number any more: choose a lower rate"
+    );
 }

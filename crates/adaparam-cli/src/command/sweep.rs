@@ -10,7 +10,7 @@ use adaparam_lm::nearest;
 use adaparam_lm::sweep::{
     Collected, Corpora, Manifest, RunSpec, RunState, Sweep, plan_of_file, tally,
 };
-use adaparam_paper::experiment::{Experiment, PlanChoices};
+use adaparam_paper::experiment::{Experiment, PlanChoices, Systems};
 use adaparam_report::{Cell, Column, Row, Table, number};
 use anyhow::bail;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
@@ -94,6 +94,9 @@ struct Plan {
     /// Draws of the dropout rates, for robustness [default: 100, 50, 20 or 4, by scale]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     draws: Option<u64>,
+    /// Models of ptb, wikitext2 or ablation: own, paper, all, or names with commas (adaparam reproduce --help)
+    #[arg(long, value_name = "own|paper|all|LIST", default_value = "own")]
+    systems: String,
     /// Change a key of every configuration (adaparam show --keys lists all)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
     changes: Vec<(String, String)>,
@@ -172,6 +175,7 @@ impl Plan {
                     scale: scale.into(),
                     seeds: self.seeds.unwrap_or(1),
                     draws: self.draws,
+                    systems: Systems::parse(&self.systems),
                     changes,
                 };
                 Experiment::from(experiment).plan(&choices, &folder)?

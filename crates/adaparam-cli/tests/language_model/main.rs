@@ -5,6 +5,7 @@
 
 mod bench;
 mod binding;
+mod bolt_ons;
 mod cells;
 #[cfg(unix)]
 mod clusters;
@@ -13,6 +14,7 @@ mod commands;
 mod crashes;
 mod damage;
 mod going_on;
+mod mixture;
 mod own_sweep;
 mod own_text;
 mod precision;

@@ -7,7 +7,7 @@ use adaparam_kernels::memory::Buffer;
 use adaparam_kernels::stack::{Keep, Operands, Runner, Stack, State, Weights as PackedWeights};
 
 use super::phases::{Phase, Phases};
-use super::{Carried, Learner, Penalties, Reader};
+use super::{Carried, HeadReader, Learner, Penalties, Reader};
 use crate::head::{HeadGradients, HeadKernels, HeadWeights};
 use crate::masks::WindowMasks;
 use crate::model::LanguageModel;
@@ -254,6 +254,10 @@ impl Learner for KernelLearner {
         &self.losses
     }
 
+    fn outputs(&mut self) -> &[f32] {
+        &self.output
+    }
+
     fn gradients(&self) -> Vec<&[f32]> {
         self.gradients.iter().map(|gradient| &**gradient).collect()
     }
@@ -353,6 +357,10 @@ impl Reader for KernelReader<'_> {
         &self.losses
     }
 
+    fn outputs(&mut self) -> &[f32] {
+        &self.output
+    }
+
     fn scores(&mut self, words: &[u32]) -> &[f32] {
         assert_eq!(words.len(), self.batch, "a word for each column");
         self.scores.resize(self.batch * self.plan.vocabulary, 0.0);
@@ -361,6 +369,39 @@ impl Reader for KernelReader<'_> {
         self.plan
             .head
             .scores(self.engine, of_head, &self.output, &mut self.scores);
+        &self.scores
+    }
+}
+
+pub(super) struct KernelHead {
+    plan: Plan,
+    scores: Vec<f32>,
+}
+
+impl KernelHead {
+    pub(super) fn new(plan: Plan) -> Self {
+        Self {
+            plan,
+            scores: Vec::new(),
+        }
+    }
+}
+
+impl HeadReader for KernelHead {
+    fn take(&mut self, engine: &Engine, weights: &Weights) {
+        let all = weights.slices();
+        let of_head = Slices::of(&all, self.plan.of_head).of_head(self.plan.width);
+        self.plan.head.pack(engine, of_head);
+    }
+
+    fn scores(&mut self, engine: &Engine, weights: &Weights, outputs: &[f32]) -> &[f32] {
+        let all = weights.slices();
+        let of_head = Slices::of(&all, self.plan.of_head).of_head(self.plan.width);
+        let rows = outputs.len() / self.plan.width;
+        self.scores.resize(rows * self.plan.vocabulary, 0.0);
+        self.plan
+            .head
+            .scores(engine, of_head, outputs, &mut self.scores);
         &self.scores
     }
 }

@@ -67,6 +67,9 @@ pub trait Learner: Send {
     /// What each target of the last window costs: `−ln p(target)`.
     fn losses(&self) -> &[f32];
 
+    /// What the layers gave in the last window, after dropout: `[T B, E]`.
+    fn outputs(&mut self) -> &[f32];
+
     /// The gradients of every parameter, in the order of the weights.
     fn gradients(&self) -> Vec<&[f32]>;
 
@@ -83,12 +86,24 @@ pub trait Reader: Send {
     /// Panics if the window has another number of columns.
     fn losses(&mut self, window: &Window<'_>) -> &[f32];
 
+    /// What the layers gave for what was read last, `[T B, E]`.
+    fn outputs(&mut self) -> &[f32];
+
     /// Reads one word of each column; the scores of every word as the next one, `[B, V]`.
     ///
     /// # Panics
     ///
     /// Panics if there are more or fewer words than columns.
     fn scores(&mut self, words: &[u32]) -> &[f32];
+}
+
+/// The head alone, for outputs of layers that something else has computed.
+pub trait HeadReader: Send {
+    /// Takes the weights for what follows.
+    fn take(&mut self, engine: &Engine, weights: &Weights);
+
+    /// The scores of every word for each output, `[N, V]`. The weights are those that were taken last.
+    fn scores(&mut self, engine: &Engine, weights: &Weights, outputs: &[f32]) -> &[f32];
 }
 
 /// What computes: the threads and instructions of this processor, and a device for tensors.
@@ -189,6 +204,14 @@ impl Machine {
                 batch,
                 &self.device,
             )),
+        }
+    }
+
+    /// The head of models of `spec`, alone.
+    pub fn head(&self, spec: &ModelSpec, vocabulary: usize) -> Box<dyn HeadReader> {
+        match self.kernels(spec, vocabulary) {
+            Some(kernels) => Box::new(kernels::KernelHead::new(kernels)),
+            None => Box::new(tensors::TensorHead::new(spec, vocabulary, &self.device)),
         }
     }
 

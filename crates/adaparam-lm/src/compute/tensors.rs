@@ -6,7 +6,7 @@ use adaparam_kernels::Engine;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::phases::{Phase, Phases};
-use super::{Carried, Learner, Penalties, Reader};
+use super::{Carried, HeadReader, Learner, Penalties, Reader};
 use crate::config::ModelSpec;
 use crate::masks::WindowMasks;
 use crate::model::{LanguageModel, numbers};
@@ -17,6 +17,9 @@ pub(super) struct TensorLearner {
     device: Device,
     penalties: Penalties,
     losses: Vec<f32>,
+    /// On their device until they are asked for.
+    outputs: Option<Tensor<2>>,
+    outputs_here: Vec<f32>,
     gradients: Vec<Vec<f32>>,
     phases: Phases,
 }
@@ -29,6 +32,8 @@ impl TensorLearner {
             device,
             penalties: Penalties::default(),
             losses: Vec::new(),
+            outputs: None,
+            outputs_here: Vec::new(),
             gradients: Vec::new(),
             phases: Phases::start(),
         }
@@ -51,7 +56,9 @@ impl Learner for TensorLearner {
             || zeros.clone(),
             |state| to_state(&zeros, state, &self.device),
         );
-        let (losses, penalty, after) = self.model.penalised(window, state, masks, self.penalties);
+        let (outputs, penalty, after) = self.model.penalised(window, state, masks, self.penalties);
+        self.outputs = Some(outputs.clone().detach());
+        let losses = self.model.losses_of(outputs, window.targets, masks);
         let mean = losses.clone().mean();
         let objective = match penalty {
             Some(penalty) => mean + penalty,
@@ -72,6 +79,13 @@ impl Learner for TensorLearner {
         &self.losses
     }
 
+    fn outputs(&mut self) -> &[f32] {
+        if let Some(outputs) = self.outputs.take() {
+            self.outputs_here = numbers(outputs);
+        }
+        &self.outputs_here
+    }
+
     fn gradients(&self) -> Vec<&[f32]> {
         self.gradients.iter().map(Vec::as_slice).collect()
     }
@@ -86,6 +100,9 @@ pub(super) struct TensorReader {
     batch: usize,
     state: State,
     losses: Vec<f32>,
+    /// On their device until they are asked for.
+    outputs: Option<Tensor<2>>,
+    outputs_here: Vec<f32>,
     scores: Vec<f32>,
 }
 
@@ -99,6 +116,8 @@ impl TensorReader {
             model,
             batch,
             losses: Vec::new(),
+            outputs: None,
+            outputs_here: Vec::new(),
             scores: Vec::new(),
         }
     }
@@ -107,10 +126,18 @@ impl TensorReader {
 impl Reader for TensorReader {
     fn losses(&mut self, window: &Window<'_>) -> &[f32] {
         assert_eq!(window.batch, self.batch, "columns of the window");
-        let (losses, after) = self.model.losses(window, self.state.clone(), None);
+        let (outputs, after) = self.model.outputs(window, self.state.clone(), None);
         self.state = after;
-        self.losses = numbers(losses);
+        self.outputs = Some(outputs.clone());
+        self.losses = numbers(self.model.losses_of(outputs, window.targets, None));
         &self.losses
+    }
+
+    fn outputs(&mut self) -> &[f32] {
+        if let Some(outputs) = self.outputs.take() {
+            self.outputs_here = numbers(outputs);
+        }
+        &self.outputs_here
     }
 
     fn scores(&mut self, words: &[u32]) -> &[f32] {
@@ -120,6 +147,36 @@ impl Reader for TensorReader {
             .scores(words, [1, self.batch], self.state.clone());
         self.state = after;
         self.scores = numbers(scores);
+        &self.scores
+    }
+}
+
+pub(super) struct TensorHead {
+    model: LanguageModel,
+    device: Device,
+    scores: Vec<f32>,
+}
+
+impl TensorHead {
+    pub(super) fn new(spec: &ModelSpec, vocabulary: usize, device: &Device) -> Self {
+        Self {
+            model: LanguageModel::new(spec, vocabulary, device),
+            device: device.clone(),
+            scores: Vec::new(),
+        }
+    }
+}
+
+impl HeadReader for TensorHead {
+    fn take(&mut self, _: &Engine, weights: &Weights) {
+        self.model.set(weights);
+    }
+
+    fn scores(&mut self, _: &Engine, _: &Weights, outputs: &[f32]) -> &[f32] {
+        let width = self.model.width();
+        let shape = [outputs.len() / width, width];
+        let outputs = Tensor::from_data(TensorData::new(outputs.to_vec(), shape), &self.device);
+        self.scores = numbers(self.model.scores_of(outputs));
         &self.scores
     }
 }

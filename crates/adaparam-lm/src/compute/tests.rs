@@ -10,7 +10,7 @@ use super::{Carried, Machine, Means, Penalties};
 use crate::cells::CellChoice;
 use crate::config::{DropoutSpec, ModelSpec};
 use crate::head::{HeadChoice, SoftmaxSettings};
-use crate::masks::{Droppable, MaskPlace, MaskSharing, WindowMasks};
+use crate::masks::{MaskPlace, MaskSharing, WindowMasks};
 use crate::model::{LanguageModel, numbers};
 use crate::weight_drop::WeightDrop;
 use crate::weights::Weights;
@@ -112,12 +112,7 @@ fn shared_masks(spec: &ModelSpec, shape: [usize; 2], sharing: MaskSharing) -> Wi
         step: 3,
         first_column: 0,
     };
-    let model = LanguageModel::new(spec, VOCABULARY, &Device::flex());
-    let of = Droppable {
-        vocabulary: VOCABULARY,
-        embedding: spec.embedding,
-        sites: model.layers().sites(),
-    };
+    let of = LanguageModel::new(spec, VOCABULARY, &Device::flex()).droppable();
     let mut rates = DropoutSpec::default();
     rates.sites.insert("inter_layer".to_owned(), 0.4);
     WindowMasks::draw_shared(place, shape, &of, &rates, sharing)

@@ -25,12 +25,13 @@ const SCHEDULE: &str = "train.schedule";
 const AVERAGE: &str = "train.average";
 const DROPOUT: &str = "train.dropout";
 /// Keys that are written only where they have another value, with the usual one.
-const UNWRITTEN: [(&str, &str); 14] = [
+const UNWRITTEN: [(&str, &str); 15] = [
     ("data.tokens", "\"words\""),
     ("train.rate_scale", "\"read\""),
     ("train.l2_in_loss", "false"),
     ("model.embedding_bound", "0.1"),
     ("model.bound", "0.0"),
+    ("model.output", "0"),
     ("train.precision", "\"f32\""),
     ("train.masks", "\"window\""),
     ("train.activation_l2", "0.0"),
@@ -91,7 +92,7 @@ impl KeyDoc {
 
 fn section(name: &str, keys: &[Key]) -> Vec<KeyDoc> {
     keys.iter()
-        .filter(|key| !NESTED.contains(&key.name))
+        .filter(|key| !(NESTED.contains(&key.name) && ["model", "train"].contains(&name)))
         .map(|key| KeyDoc {
             path: format!("{name}.{}", key.name),
             about: key.about.to_owned(),

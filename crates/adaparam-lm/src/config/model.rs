@@ -28,7 +28,7 @@ fn is_zero(bound: &f64) -> bool {
 adaparam::settings! {
     /// The sizes and kinds of the network.
     pub struct ModelSpec {
-        /// size of the word vectors, and of the last layer
+        /// size of the word vectors, and of the last layer unless model.output says otherwise
         pub embedding: usize = 400, within(1..=LARGEST_SIZE);
         /// word vectors begin evenly between plus and minus this
         #[serde(skip_serializing_if = "is_usual")]
@@ -38,6 +38,10 @@ adaparam::settings! {
         pub bound: f64 = 0.0, not_negative();
         /// size of the hidden state of every layer but the last
         pub hidden: usize = 1150, within(1..=LARGEST_SIZE);
+        /// size of the last layer, for heads that take any; 0 for that of the word vectors
+        // Not written where it is the default: runs of before keep the sums of their configurations.
+        #[serde(skip_serializing_if = "is_not_set")]
+        pub output: usize = 0, within(0..=LARGEST_SIZE);
         /// number of layers
         pub layers: usize = 2, within(1..=100);
         /// whether a layer as wide as its input adds it to what it gives, for more than two layers
@@ -54,8 +58,18 @@ impl ModelSpec {
         self.check().map_err(in_section("model"))?;
         let cell = self.cell.settings().check();
         cell.map_err(in_section("model.cell"))?;
-        let head = self.head.settings().check();
-        Ok(head.map_err(in_section("model.head"))?)
+        let head = self.head.settings();
+        head.check().map_err(in_section("model.head"))?;
+        let is_other = ![0, self.embedding].contains(&self.output);
+        if is_other && !head.takes_any_output() {
+            let rule = format!(
+                "must be model.embedding, {}, or 0 with model.head.kind = \"{}\", whose weights are the word vectors",
+                self.embedding,
+                head.kind()
+            );
+            return Err(RunError::value("model.output", self.output, rule).into());
+        }
+        Ok(())
     }
 
     /// The sizes of the recurrent layers.
@@ -63,7 +77,10 @@ impl ModelSpec {
         StackSizes {
             d_input: self.embedding,
             d_hidden: self.hidden,
-            d_output: self.embedding,
+            d_output: match self.output {
+                0 => self.embedding,
+                output => output,
+            },
             n_layers: self.layers,
             skip: self.skip,
         }
@@ -113,6 +130,11 @@ impl ModelSpec {
         }
         kinds
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_not_set(size: &usize) -> bool {
+    *size == 0
 }
 
 /// A fault of a key in a section as an error.

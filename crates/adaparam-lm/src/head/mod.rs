@@ -1,5 +1,6 @@
 //! Heads: what turns the layers' outputs into the cost of words.
 
+mod mixture;
 mod softmax;
 mod tied_softmax;
 
@@ -10,6 +11,7 @@ use adaparam::parameters::Parameters;
 use adaparam::settings::Kind;
 use adaparam_kernels::Engine;
 use burn::tensor::{Device, Int, Tensor};
+pub use mixture::MixtureSettings;
 pub use softmax::SoftmaxSettings;
 use tied_softmax::TiedSoftmaxSettings;
 
@@ -21,7 +23,7 @@ pub trait Head: Parameters + Debug + Send + Sync {
     ///
     /// # Shapes
     ///
-    /// - `output`: `[N, E]`, of the layers
+    /// - `output`: `[N, D]`, of the layers
     /// - result: `[N, V]`
     fn scores(&self, embedding: Tensor<2>, output: Tensor<2>) -> Tensor<2>;
 
@@ -29,10 +31,26 @@ pub trait Head: Parameters + Debug + Send + Sync {
     ///
     /// # Shapes
     ///
-    /// - `output`: `[N, E]`, of the layers
+    /// - `output`: `[N, D]`, of the layers
     /// - `targets` and result: `[N]`
-    fn losses(&self, embedding: Tensor<2>, output: Tensor<2>, targets: Tensor<1, Int>)
-    -> Tensor<1>;
+    /// - `mask`: `[B, width]` as [`Head::dropout`] says, for every `B` rows of the output
+    fn losses(
+        &self,
+        embedding: Tensor<2>,
+        output: Tensor<2>,
+        targets: Tensor<1, Int>,
+        mask: Option<Tensor<2>>,
+    ) -> Tensor<1>;
+
+    /// The width of what it can drop values of by itself, and the drop probability.
+    fn dropout(&self) -> Option<(usize, f64)> {
+        None
+    }
+
+    /// How many scores of each word it computes at once.
+    fn softmaxes(&self) -> usize {
+        1
+    }
 
     /// The name in files of the parameter at `path`.
     fn stored_name(&self, path: &str) -> String;
@@ -103,21 +121,42 @@ pub trait HeadKernels: Send {
     fn bytes(&self, vocabulary: usize, width: usize, words: usize) -> usize;
 }
 
+/// The sizes of what a head stands between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeadSizes {
+    /// `V`, words.
+    pub vocabulary: usize,
+    /// `E`, the size of a word vector.
+    pub embedding: usize,
+    /// `D`, the size of what the layers give.
+    pub output: usize,
+}
+
 /// The settings of a kind of head.
 pub trait HeadSettings: AnySettings {
-    /// A head for a vocabulary of so many words.
-    fn init(&self, vocabulary: usize, embedding: usize, device: &Device) -> Box<dyn Head>;
+    /// A head of these sizes.
+    fn init(&self, sizes: HeadSizes, device: &Device) -> Box<dyn Head>;
+
+    /// Whether it takes outputs of another size than the word vectors'.
+    fn takes_any_output(&self) -> bool;
 }
 
 /// A kind of head, made by its settings.
 pub trait HeadKind: Kind {
-    /// A head for a vocabulary of so many words.
-    fn init(&self, vocabulary: usize, embedding: usize, device: &Device) -> Box<dyn Head>;
+    /// Whether it takes outputs of another size than the word vectors'.
+    const TAKES_ANY_OUTPUT: bool = false;
+
+    /// A head of these sizes.
+    fn init(&self, sizes: HeadSizes, device: &Device) -> Box<dyn Head>;
 }
 
 impl<K: HeadKind> HeadSettings for K {
-    fn init(&self, vocabulary: usize, embedding: usize, device: &Device) -> Box<dyn Head> {
-        HeadKind::init(self, vocabulary, embedding, device)
+    fn init(&self, sizes: HeadSizes, device: &Device) -> Box<dyn Head> {
+        HeadKind::init(self, sizes, device)
+    }
+
+    fn takes_any_output(&self) -> bool {
+        K::TAKES_ANY_OUTPUT
     }
 }
 
@@ -136,6 +175,7 @@ impl Family for Heads {
         vec![
             registered::<TiedSoftmaxSettings>(),
             registered::<SoftmaxSettings>(),
+            registered::<MixtureSettings>(),
         ]
     }
 }

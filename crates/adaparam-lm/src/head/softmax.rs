@@ -6,7 +6,7 @@ use burn::nn::Initializer;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor};
 
-use super::{Head, HeadGradients, HeadKernels, HeadKind, HeadWeights};
+use super::{Head, HeadGradients, HeadKernels, HeadKind, HeadSizes, HeadWeights};
 
 adaparam::settings! {
     /// The keys of `kind = "softmax"`.
@@ -23,14 +23,14 @@ impl Kind for SoftmaxSettings {
 }
 
 impl HeadKind for SoftmaxSettings {
-    fn init(&self, vocabulary: usize, embedding: usize, device: &Device) -> Box<dyn Head> {
+    fn init(&self, sizes: HeadSizes, device: &Device) -> Box<dyn Head> {
         let uniform = Initializer::Uniform {
             min: -self.bound,
             max: self.bound,
         };
         Box::new(Softmax {
-            weight: uniform.init([vocabulary, embedding], device),
-            bias: uniform.init([vocabulary], device),
+            weight: uniform.init([sizes.vocabulary, sizes.output], device),
+            bias: uniform.init([sizes.vocabulary], device),
         })
     }
 }
@@ -54,6 +54,7 @@ impl Head for Softmax {
         embedding: Tensor<2>,
         output: Tensor<2>,
         targets: Tensor<1, Int>,
+        _mask: Option<Tensor<2>>,
     ) -> Tensor<1> {
         let scores = self.scores(embedding, output); // [N, V]
         let of_targets = log_softmax(scores, 1).gather(1, targets.unsqueeze_dim(1)); // [N, 1]

@@ -6,7 +6,7 @@ use burn::nn::Initializer;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor};
 
-use super::{Head, HeadGradients, HeadKernels, HeadKind, HeadWeights};
+use super::{Head, HeadGradients, HeadKernels, HeadKind, HeadSizes, HeadWeights};
 
 adaparam::settings! {
     /// The keys of `kind = "tied-softmax"`: none.
@@ -20,9 +20,9 @@ impl Kind for TiedSoftmaxSettings {
 }
 
 impl HeadKind for TiedSoftmaxSettings {
-    fn init(&self, vocabulary: usize, _embedding: usize, device: &Device) -> Box<dyn Head> {
+    fn init(&self, sizes: HeadSizes, device: &Device) -> Box<dyn Head> {
         Box::new(TiedSoftmax {
-            bias: Initializer::Zeros.init([vocabulary], device),
+            bias: Initializer::Zeros.init([sizes.vocabulary], device),
         })
     }
 }
@@ -44,6 +44,7 @@ impl Head for TiedSoftmax {
         embedding: Tensor<2>,
         output: Tensor<2>,
         targets: Tensor<1, Int>,
+        _mask: Option<Tensor<2>>,
     ) -> Tensor<1> {
         let scores = self.scores(embedding, output); // [N, V]
         let of_targets = log_softmax(scores, 1).gather(1, targets.unsqueeze_dim(1)); // [N, 1]

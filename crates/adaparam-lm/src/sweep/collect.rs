@@ -11,7 +11,7 @@ use super::folder::Sweep;
 use super::manifest::{Manifest, RunSpec};
 use super::outcome::Ending;
 use super::progress::{EpochScore, Progress, RunState};
-use crate::Finished;
+use crate::{BoltOnResults, Finished};
 
 /// The name of the file.
 const RESULTS: &str = "results.sqlite";
@@ -56,6 +56,8 @@ pub struct CollectedRun {
     pub progress: Progress,
     /// How it came about: of the process that last went on with it, if it has begun.
     pub record: Option<RunRecord>,
+    /// What it came to with something bolted on, if that was searched.
+    pub bolt_ons: Option<BoltOnResults>,
 }
 
 impl CollectedRun {
@@ -105,6 +107,7 @@ impl Collected {
             spec: spec.clone(),
             progress: Progress::of(sweep, spec),
             record: RunRecord::read(&sweep.run_folder(spec)),
+            bolt_ons: BoltOnResults::read(&sweep.run_folder(spec)),
         });
         Self {
             manifest: sweep.manifest().clone(),

@@ -159,6 +159,14 @@ sentences! {
         judged_by: PTB,
     }
 
+    PtbBoltOnsApply {
+        name: "ptb-bolt-ons-apply",
+        place: "section 4.3",
+        text: "Bolt-on methods “are equally applicable to the aLSTM” ({place}): cache, dynamic evaluation and mixture of \
+               softmaxes each take at least half as large a share off its test perplexity as off the LSTM's",
+        judged_by: PTB,
+    }
+
     Wikitext2StatisticalEfficiency {
         name: "wikitext2-statistical-efficiency",
         place: "abstract",

@@ -108,6 +108,7 @@ impl Judge<'_> {
                 &AWD_LSTM_PTB,
                 AWD_LSTM_PTB.epochs / 2,
             ),
+            self.bolt_ons_apply(ClaimId::PtbBoltOnsApply),
         ]
     }
 
@@ -290,7 +291,7 @@ mod tests {
 
     use super::*;
     use crate::claim::{JudgedBy, assert_all_judged};
-    use crate::experiment::PlanChoices;
+    use crate::experiment::{PlanChoices, Systems};
 
     const UNIGRAM: f64 = 500.0;
 
@@ -318,6 +319,7 @@ mod tests {
                 seeds
             },
             draws: (experiment == Experiment::Robustness).then_some(10),
+            systems: Systems::Own,
             changes: Vec::new(),
         };
         let manifest = experiment.plan(&choices, Path::new("")).unwrap();
@@ -327,6 +329,7 @@ mod tests {
                     .map(|score| score + 0.02 * (spec.seed - 1) as f64),
             ),
             record: None,
+            bolt_ons: None,
             spec: spec.clone(),
         });
         Study {
@@ -426,7 +429,7 @@ mod tests {
             })
         });
         assert_eq!(verdicts(&ptb)[..3], [Met; 3]);
-        assert_eq!(verdicts(&ptb)[3..], [NotJudged; 6]);
+        assert_eq!(verdicts(&ptb)[3..9], [NotJudged; 6]);
     }
 
     #[test]
@@ -475,7 +478,7 @@ mod tests {
                 result.parameters = 17_200_000;
             }
         }
-        assert_eq!(verdicts(&ptb), [Met; 9]);
+        assert_eq!(verdicts(&ptb)[..9], [Met; 9]);
         // With as many parameters as the AWD-LSTM it is no smaller.
         for run in &mut ptb.collected.runs {
             let outcome = run.progress.outcome.as_mut().unwrap();
@@ -490,7 +493,75 @@ mod tests {
             run.config.train.epochs = 6;
         }
         assert_eq!(verdicts(&ptb)[..3], [Met; 3]);
-        assert_eq!(verdicts(&ptb)[3..], [NotJudged; 6]);
+        assert_eq!(verdicts(&ptb)[3..9], [NotJudged; 6]);
+    }
+
+    #[test]
+    fn bolt_ons_apply_if_they_do_for_the_adaptive_model_what_they_do_for_the_lstm() {
+        use adaparam_lm::{BoltOnResult, BoltOnResults, Scoring};
+
+        let judged = |seeds: u64, alstm_with_cache: f64| {
+            let choices = PlanChoices {
+                scale: Scale::Small,
+                seeds,
+                draws: None,
+                systems: Systems::parse("lstm,lstm-mos,recurrent,recurrent-mos"),
+                changes: Vec::new(),
+            };
+            let manifest = Experiment::Ptb.plan(&choices, Path::new("")).unwrap();
+            let runs = manifest.runs.iter().map(|spec| {
+                let is_adaptive = spec.row.starts_with("recurrent");
+                let is_mixture = spec.row.ends_with("-mos");
+                let row = |name: &str, test_perplexity: f64| BoltOnResult {
+                    name: name.to_owned(),
+                    scoring: Scoring::default(),
+                    valid_perplexity: 1.0,
+                    test_perplexity,
+                };
+                let with_cache = if is_adaptive { alstm_with_cache } else { 90.0 };
+                CollectedRun {
+                    progress: progress(Some(if is_mixture { 97.0 } else { 101.0 })),
+                    record: None,
+                    bolt_ons: (!is_mixture).then(|| BoltOnResults {
+                        weights: String::new(),
+                        searched_words: 1,
+                        is_complete: true,
+                        rows: vec![
+                            row("static", 100.0),
+                            row("cache", with_cache),
+                            row("dynamic", 92.0),
+                        ],
+                    }),
+                    spec: spec.clone(),
+                }
+            });
+            let study = Study {
+                experiment: Experiment::Ptb,
+                scale: Scale::Small,
+                collected: Collected {
+                    runs: runs.collect(),
+                    manifest: manifest.clone(),
+                },
+            };
+            let claim = study.summarise().claims.pop().unwrap();
+            assert_eq!(claim.id, Some(ClaimId::PtbBoltOnsApply));
+            (claim.verdict, claim.evidence)
+        };
+        assert_eq!(judged(2, 91.0).0, Met);
+        assert!(
+            judged(2, 91.0).1.contains("a cache takes 9.0"),
+            "{}",
+            judged(2, 91.0).1
+        );
+        assert_eq!(judged(2, 97.0).0, NotMet);
+        assert_eq!(judged(1, 91.0).0, NotDecided);
+        let none = study(Experiment::Ptb, Scale::Small, |_, _| Some(60.0));
+        let claim = none.summarise().claims.pop().unwrap();
+        assert_eq!(claim.verdict, NotRun);
+        assert!(
+            claim.evidence.contains("not recorded for both"),
+            "{claim:?}"
+        );
     }
 
     #[test]
@@ -523,6 +594,7 @@ mod tests {
                 scale: Scale::Small,
                 seeds: 3,
                 draws: None,
+                systems: Systems::Own,
                 changes: Vec::new(),
             };
             let manifest = Experiment::Ptb.plan(&choices, Path::new("")).unwrap();
@@ -534,6 +606,7 @@ mod tests {
                     _ => 50.0,
                 })),
                 record: None,
+                bolt_ons: None,
                 spec: spec.clone(),
             });
             Study {
@@ -687,6 +760,6 @@ mod tests {
         for run in &mut wide.collected.manifest.runs {
             run.config.data.set = TextSource::MobyDick;
         }
-        assert_eq!(verdicts(&wide), [NotJudged; 9]);
+        assert_eq!(verdicts(&wide)[..9], [NotJudged; 9]);
     }
 }

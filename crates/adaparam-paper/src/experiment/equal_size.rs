@@ -2,6 +2,9 @@
 
 use adaparam_lm::ModelSpec;
 
+/// No hidden state is larger.
+const LARGEST: usize = 65_536;
+
 /// The same model with the hidden state whose number of parameters is nearest to `parameters`.
 pub(super) fn with_parameters(
     model: &ModelSpec,
@@ -14,7 +17,8 @@ pub(super) fn with_parameters(
     };
     let count = |hidden| sized(hidden).parameter_count(vocabulary);
     let mut above = 1;
-    while count(above) < parameters {
+    // A stack of one layer has no hidden size to choose.
+    while count(above) < parameters && above < LARGEST {
         above *= 2;
     }
     let mut below = above / 2;

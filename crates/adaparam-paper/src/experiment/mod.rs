@@ -4,6 +4,7 @@
 //! sizes. At the others, the paper's own model (recurrent policy, hybrid summary, IO adaptation) has the size of the
 //! scale, and every other row the hidden state with which it has as many parameters.
 
+mod bolt_ons;
 mod claims;
 mod equal_size;
 mod judge;
@@ -13,6 +14,7 @@ mod robustness;
 mod row;
 mod scale;
 mod study;
+mod system;
 
 pub use plan::PlanChoices;
 pub(crate) use robustness::{PaperShares, RobustnessNumbers};
@@ -20,6 +22,7 @@ pub use row::{ModelRow, PaperScore};
 pub(crate) use scale::PAPER_EPOCHS;
 pub use study::Study;
 pub(crate) use study::TextInWords;
+pub use system::Systems;
 
 use crate::result::Scale;
 

@@ -6,6 +6,7 @@ use adaparam_lm::LanguageModelConfig;
 use adaparam_lm::LmError;
 use adaparam_lm::preset;
 use adaparam_lm::sweep::{Manifest, RunSpec};
+use adaparam_lm::{HeadChoice, MixtureSettings};
 use adaparam_runs::RunError;
 
 use super::Experiment;
@@ -13,6 +14,7 @@ use super::equal_size::with_parameters;
 use super::rates::drawn;
 use super::row::ModelRow;
 use super::scale::training_of;
+use super::system::{Group, Systems};
 use crate::PaperError;
 use crate::result::Scale;
 
@@ -25,6 +27,8 @@ pub struct PlanChoices {
     pub seeds: u64,
     /// Draws of the dropout rates, for the robustness study.
     pub draws: Option<u64>,
+    /// The models that are compared.
+    pub systems: Systems,
     /// Keys of every configuration to change, with their values.
     pub changes: Vec<(String, String)>,
 }
@@ -34,7 +38,8 @@ impl Experiment {
     ///
     /// `data_folder` is read only where the size of the vocabulary is not known beforehand.
     pub fn plan(self, choices: &PlanChoices, data_folder: &Path) -> Result<Manifest, PaperError> {
-        self.plan_of(self.rows(choices.scale), choices, data_folder)
+        let rows = self.chosen(choices.scale, &choices.systems)?;
+        self.plan_of(rows, choices, data_folder)
     }
 
     fn plan_of(
@@ -80,7 +85,7 @@ impl Experiment {
         if is_full {
             return rows
                 .map(|row| {
-                    let config = self.full_size(&row);
+                    let config = self.full_size(&row, data_folder)?;
                     Ok((row, with_changes(config, &choices.changes, "")?))
                 })
                 .collect();
@@ -91,6 +96,14 @@ impl Experiment {
         let parameters = reference.model.parameter_count(vocabulary);
         rows.map(|row| {
             let mut config = with_cell_of(&row, reference.clone());
+            for (key, value) in row.made_by {
+                config = config.with(key, value)?;
+            }
+            keep_sites(&mut config);
+            if config.model.head.settings().kind() == "softmax" {
+                // Two matrices with a row for each word instead of one: rows of half the size.
+                config.model.embedding = config.model.embedding.div_ceil(2);
+            }
             config.model = with_parameters(&config.model, vocabulary, parameters);
             config.train = training_of(&row, choices.scale, &config.train);
             // What a person says about training holds for every row.
@@ -99,25 +112,62 @@ impl Experiment {
         .collect()
     }
 
-    fn full_size(self, row: &ModelRow) -> LanguageModelConfig {
-        let preset = preset(row.preset).expect("rows name presets");
-        let mut config = with_cell_of(row, preset.config);
+    fn full_size(
+        self,
+        row: &ModelRow,
+        data_folder: &Path,
+    ) -> Result<LanguageModelConfig, PaperError> {
+        let own = self
+            .rows(Scale::Small)
+            .pop()
+            .expect("a model of the paper's own");
+        let name = if row.preset.is_empty() {
+            own.preset
+        } else {
+            row.preset
+        };
+        let preset = preset(name).expect("rows name presets").config;
+        let mut config = match row.group {
+            Group::Own => with_cell_of(row, preset),
+            // As published.
+            Group::Quoted => preset,
+            Group::Related => {
+                let vocabulary = vocabulary_size(&preset, data_folder)?;
+                let parameters = preset.model.parameter_count(vocabulary);
+                let mut config = with_cell_of(row, preset);
+                config.model = with_parameters(&config.model, vocabulary, parameters);
+                config.train = training_of(row, Scale::Full, &config.train);
+                config
+            }
+        };
         config.data.set = self.text(Scale::Full);
         if self == Self::Robustness {
             config.train.epochs = 10;
             config.train.cut_after.clear();
         }
-        config
+        Ok(config)
     }
 }
 
 /// The same configuration with a row's cell, and dropout only at sites that this has.
 fn with_cell_of(row: &ModelRow, mut config: LanguageModelConfig) -> LanguageModelConfig {
     config.model.cell = (row.cell)(&config.model.cell);
+    if row.experts > 0 {
+        config.model.head = HeadChoice::of(&MixtureSettings {
+            experts: row.experts,
+            dropout: config.train.dropout.output.min(0.29),
+            ..MixtureSettings::default()
+        });
+    }
+    keep_sites(&mut config);
+    config
+}
+
+/// Leaves dropout only at sites that the cell has.
+fn keep_sites(config: &mut LanguageModelConfig) {
     let sites = config.model.site_kinds();
     let dropout = &mut config.train.dropout;
     dropout.sites.retain(|kind, _| sites.contains(kind));
-    config
 }
 
 fn with_changes(
@@ -154,6 +204,7 @@ mod tests {
             scale,
             seeds: 2,
             draws: None,
+            systems: Systems::Own,
             changes: Vec::new(),
         }
     }
@@ -176,6 +227,27 @@ mod tests {
                 for run in &manifest.runs {
                     let ratio = parameters(run) / expected;
                     assert!((ratio - 1.0).abs() < 0.01, "{}: {ratio}", run.id);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn systems_of_others_have_as_many_parameters_and_the_same_text() {
+        for experiment in [Experiment::Ptb, Experiment::WikiText2, Experiment::Ablation] {
+            for scale in [Scale::Medium, Scale::Small] {
+                let choices = PlanChoices {
+                    systems: Systems::All,
+                    ..choices(scale)
+                };
+                let manifest = planned(experiment, &choices);
+                let own = manifest.runs.last().unwrap();
+                assert!(manifest.runs.iter().any(|run| run.row == "gru"));
+                for run in &manifest.runs {
+                    let ratio = parameters(run) / parameters(own);
+                    assert!((ratio - 1.0).abs() < 0.01, "{}: {ratio}", run.id);
+                    assert_eq!(run.config.data, own.config.data);
+                    assert_eq!(run.config.train.epochs, own.config.train.epochs);
                 }
             }
         }

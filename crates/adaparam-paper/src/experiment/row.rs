@@ -6,6 +6,7 @@ use adaparam::recurrent::{AdaptiveLstmSettings, LstmSettings, Summary};
 use adaparam_lm::CellChoice;
 
 use super::Experiment;
+use super::system::Group;
 use crate::result::Scale;
 
 /// A row of one of the paper's tables.
@@ -17,12 +18,22 @@ pub struct ModelRow {
     pub key: &'static str,
     /// Its name in tables.
     pub label: &'static str,
-    /// The preset with the paper's sizes.
+    /// The preset with the paper's sizes; empty for a system that has none, and is then as large as the paper's own model.
     pub preset: &'static str,
     /// What the paper reports.
     pub paper: Option<PaperScore>,
+    /// What the paper's table has wrong about it, if anything.
+    pub(crate) remark: Option<&'static str>,
+    /// What it is of.
+    pub(crate) group: Group,
+    /// The kind of its cell where it is another than the paper's own models have; empty otherwise.
+    pub(super) cell_kind: &'static str,
     /// Its cell, given that of its preset or, at a smaller scale, of the paper's own model there.
     pub(super) cell: fn(&CellChoice) -> CellChoice,
+    /// What makes the system, besides its cell, below full scale: keys with their values.
+    pub(super) made_by: &'static [(&'static str, &'static str)],
+    /// How many softmaxes its head mixes; 0 for the head of its preset.
+    pub(super) experts: usize,
     /// The norm at which its gradients are clipped, where they are.
     pub(super) clip: Option<f64>,
     /// The share of the dropout rates of the paper's own model that it is trained with, where these are strong.
@@ -35,24 +46,11 @@ pub struct ModelRow {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PaperScore {
     /// Parameters, in words.
-    pub size: &'static str,
+    pub size: Option<&'static str>,
     /// Validation perplexity.
-    pub valid: f64,
+    pub valid: Option<f64>,
     /// Test perplexity.
     pub test: f64,
-}
-
-/// A row of the paper's tables that others have published, as the paper quotes it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct PublishedRow {
-    /// The model and its authors.
-    pub(crate) label: &'static str,
-    /// Parameters, in words.
-    pub(crate) size: Option<&'static str>,
-    /// Validation perplexity.
-    pub(crate) valid: Option<f64>,
-    /// Test perplexity.
-    pub(crate) test: f64,
 }
 
 /// A row whose models are trained as the paper's own.
@@ -67,6 +65,11 @@ pub(super) const fn row(
         label,
         preset,
         paper: None,
+        remark: None,
+        group: Group::Own,
+        cell_kind: "",
+        made_by: &[],
+        experts: 0,
         cell,
         clip: None,
         dropout: 1.0,
@@ -78,13 +81,78 @@ impl ModelRow {
     /// The same row with what the paper reports.
     const fn reporting(self, size: &'static str, valid: f64, test: f64) -> Self {
         Self {
-            paper: Some(PaperScore { size, valid, test }),
+            paper: Some(PaperScore {
+                size: Some(size),
+                valid: Some(valid),
+                test,
+            }),
             ..self
         }
     }
 
+    /// The same row as one that the paper quotes, with the preset that is as published.
+    pub(super) const fn published(
+        self,
+        preset: &'static str,
+        size: Option<&'static str>,
+        valid: Option<f64>,
+        test: f64,
+    ) -> Self {
+        Self {
+            preset,
+            paper: Some(PaperScore { size, valid, test }),
+            group: Group::Quoted,
+            ..self
+        }
+    }
+
+    /// The same row as one that the paper's table does not have.
+    pub(super) const fn related(self) -> Self {
+        Self {
+            group: Group::Related,
+            ..self
+        }
+    }
+
+    /// The same row with a cell of this kind.
+    pub(super) const fn of_cell(self, cell_kind: &'static str) -> Self {
+        Self { cell_kind, ..self }
+    }
+
+    /// The same row with these keys below full scale.
+    pub(super) const fn made_by(self, made_by: &'static [(&'static str, &'static str)]) -> Self {
+        Self { made_by, ..self }
+    }
+
+    /// The same row with a mixture of so many softmaxes.
+    pub(super) const fn mixing(self, experts: usize) -> Self {
+        Self { experts, ..self }
+    }
+
+    /// The same row with what the paper's table has wrong about it.
+    pub(super) const fn remarked(self, remark: &'static str) -> Self {
+        Self {
+            remark: Some(remark),
+            ..self
+        }
+    }
+
+    /// The same row without what the paper reports.
+    pub(super) const fn without_score(self) -> Self {
+        Self {
+            paper: None,
+            remark: None,
+            ..self
+        }
+    }
+
+    /// Whether it repeats another row with more or fewer parameters, which only full scale can.
+    pub(super) const fn is_in_another_size(&self) -> bool {
+        self.other_size
+    }
+
     /// The same row with gradients clipped at this norm.
-    const fn clipped(self, norm: f64) -> Self {
+    pub(super) const fn clipped(self, norm: f64) -> Self {
         Self {
             clip: Some(norm),
             ..self
@@ -92,7 +160,7 @@ impl ModelRow {
     }
 
     /// The same row with this share of strong dropout rates.
-    const fn dropping(self, share: f64) -> Self {
+    pub(super) const fn dropping(self, share: f64) -> Self {
         Self {
             dropout: share,
             ..self
@@ -100,7 +168,7 @@ impl ModelRow {
     }
 
     /// The same row as a repetition of another in another size.
-    const fn in_another_size(self) -> Self {
+    pub(super) const fn in_another_size(self) -> Self {
         Self {
             other_size: true,
             ..self
@@ -131,7 +199,11 @@ fn adaptive(
 }
 
 /// A row of the paper's own model.
-const fn hybrid(key: &'static str, label: &'static str, preset: &'static str) -> ModelRow {
+pub(super) const fn hybrid(
+    key: &'static str,
+    label: &'static str,
+    preset: &'static str,
+) -> ModelRow {
     row(key, label, preset, |cell| {
         adaptive(cell, Recurrent, Summary::Hybrid, Io)
     })
@@ -152,60 +224,6 @@ impl Experiment {
         };
         rows.retain(|row| scale == Scale::Full || !row.other_size);
         rows
-    }
-}
-
-impl Experiment {
-    /// The rows of the paper's table that are quoted from others.
-    pub(crate) fn published(self) -> Vec<PublishedRow> {
-        let row = |label, size, valid, test| PublishedRow {
-            label,
-            size,
-            valid,
-            test,
-        };
-        match self {
-            Self::Ptb => vec![
-                row("LSTM, Zaremba et al. 2015", Some("24M"), Some(82.2), 78.4),
-                row("RHN, Zilly et al. 2016", Some("24M"), Some(67.9), 65.4),
-                row("NAS, Zoph and Le 2016", Some("54M"), None, 62.4),
-                row(
-                    "TG-SC LSTM, Melis et al. 2017",
-                    Some("10M"),
-                    Some(62.4),
-                    60.1,
-                ),
-                row(
-                    "TG-SC LSTM, Melis et al. 2017",
-                    Some("24M"),
-                    Some(60.9),
-                    58.3,
-                ),
-                row(
-                    "AWD-LSTM, Merity et al. 2017",
-                    Some("24M"),
-                    Some(60.0),
-                    57.3,
-                ),
-            ],
-            Self::WikiText2 => vec![
-                row("LSTM, Grave et al. 2016", None, None, 99.3),
-                row("LSTM, Inan et al. 2016", Some("22M"), Some(91.5), 87.7),
-                row(
-                    "AWD-LSTM, Merity et al. 2017",
-                    Some("33M"),
-                    Some(68.6),
-                    65.8,
-                ),
-                row(
-                    "TG-SC LSTM, Melis et al. 2017",
-                    Some("24M"),
-                    Some(69.1),
-                    65.9,
-                ),
-            ],
-            Self::Ablation | Self::Robustness => Vec::new(),
-        }
     }
 }
 

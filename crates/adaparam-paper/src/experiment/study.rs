@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use super::Experiment;
 use super::claims::claims;
+use super::row::ModelRow;
+use super::system::Group;
 use crate::PaperError;
 use crate::finding::{Comparison, PERPLEXITY};
 use crate::result::Scale;
@@ -35,6 +37,29 @@ impl Study {
             scale: Scale::of(sweep)?,
             collected: Collected::read(sweep),
         })
+    }
+
+    /// The models that are compared: those that runs are planned of.
+    pub fn rows(&self) -> Vec<ModelRow> {
+        let runs = &self.collected.manifest.runs;
+        let mut rows = self.experiment.systems(self.scale);
+        rows.retain(|row| runs.iter().any(|run| run.row == row.key));
+        if rows.is_empty() {
+            rows = self.experiment.rows(self.scale);
+        }
+        rows
+    }
+
+    /// The rows of the paper's table that it quotes and that are not run here.
+    pub(crate) fn quoted_rows(&self) -> Vec<ModelRow> {
+        let own = self.rows();
+        // Also those that only another scale has.
+        let mut rows = self.experiment.systems(Scale::Full);
+        rows.retain(|row| {
+            let is_here = own.iter().any(|here| here.key == row.key);
+            row.group == Group::Quoted && row.paper.is_some() && !is_here
+        });
+        rows
     }
 
     /// The text that the models have learned from.
@@ -118,7 +143,7 @@ impl Study {
     /// Rows and claims.
     pub(crate) fn summarise(&self) -> ExperimentResult {
         let (experiment, scale) = (self.experiment, self.scale);
-        let rows = experiment.rows(scale);
+        let rows = self.rows();
         ExperimentResult {
             experiment: experiment.name().to_owned(),
             scale,
@@ -132,8 +157,12 @@ impl Study {
                     insert("key", json!(model.key));
                     // The paper's numbers are about its own texts.
                     if let Some(paper) = model.paper.filter(|_| self.is_on_the_papers_text()) {
-                        insert("paper_size", json!(paper.size));
-                        insert("paper_valid_perplexity", json!(paper.valid));
+                        if let Some(size) = paper.size {
+                            insert("paper_size", json!(size));
+                        }
+                        if let Some(valid) = paper.valid {
+                            insert("paper_valid_perplexity", json!(valid));
+                        }
                         insert("paper_test_perplexity", json!(paper.test));
                     }
                     row
@@ -286,7 +315,7 @@ mod tests {
     use adaparam_report::Report;
 
     use super::*;
-    use crate::experiment::PlanChoices;
+    use crate::experiment::{PlanChoices, Systems};
     use crate::page;
 
     #[test]
@@ -326,6 +355,7 @@ mod tests {
                 scale,
                 seeds: 1,
                 draws: None,
+                systems: Systems::Own,
                 changes: set
                     .map(|set| ("data.set".to_owned(), set.to_owned()))
                     .into_iter()

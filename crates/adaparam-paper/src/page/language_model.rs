@@ -6,8 +6,11 @@ use adaparam_report::{Block, Cell, Column, Plate, Row, Section, Table, Tone};
 use super::runs::with_runs;
 use super::stroke::strokes;
 use super::{Drawing, Page, claims, count_cell, spread_cell};
-use crate::experiment::{Experiment, PAPER_EPOCHS, Study, TextInWords};
+use crate::experiment::{Experiment, ModelRow, PAPER_EPOCHS, PaperScore, Study, TextInWords};
 use crate::result::{ExperimentResult, Row as ResultRow, Scale, Spread};
+
+/// With more models than this, bands would lie over each other and over the curves.
+const MOST_BANDS: usize = 8;
 
 /// Sections 4.3 to 4.5 of the paper: Tables 2, 3 and 4, and Figure 3.
 pub(crate) fn language_models(study: &Study, result: &ExperimentResult) -> Page {
@@ -18,6 +21,7 @@ pub(crate) fn language_models(study: &Study, result: &ExperimentResult) -> Page 
     // What is drawn: a band where a model has several runs.
     caption.push_str(match most_runs(study) {
         0 | 1 => ", one run of each model.",
+        _ if study.rows().len() > MOST_BANDS => ": the median over seeds.",
         _ => ": the median over seeds, with a band from the smallest to the largest where a model has several.",
     });
     if experiment == Experiment::Ptb && study.is_on_the_papers_text() {
@@ -42,7 +46,7 @@ pub(crate) fn language_models(study: &Study, result: &ExperimentResult) -> Page 
 
 /// The most runs that a model's line is drawn from.
 fn most_runs(study: &Study) -> usize {
-    let rows = study.experiment.rows(study.scale);
+    let rows = study.rows();
     let runs = rows.iter().map(|row| {
         let runs = study.collected.runs_of(row.key);
         runs.filter(|run| run.progress.state.is_ended()).count()
@@ -111,10 +115,11 @@ pub(super) fn protocol(study: &Study) -> String {
 fn table(study: &Study, result: &ExperimentResult) -> Table {
     let has_paper = study.is_on_the_papers_text();
     let published = if has_paper {
-        study.experiment.published()
+        study.quoted_rows()
     } else {
         Vec::new()
     };
+    let remarks = Remarks::of(study, &published, has_paper);
     // Ours and the paper's, by turns.
     let chosen = |cells: Vec<(bool, Cell)>| {
         let kept = cells.into_iter().filter(|(ours, _)| *ours || has_paper);
@@ -123,20 +128,27 @@ fn table(study: &Study, result: &ExperimentResult) -> Table {
     let quoted_rows = published.iter().map(|row| {
         let none = || Cell::from("—");
         let number = |value: f64| Cell::quoted(format!("{value:.1}"));
+        let paper = |cell: fn(PaperScore) -> Option<Cell>| row.paper.and_then(cell);
         chosen(vec![
-            (true, row.label.into()),
+            (true, remarks.marked(row.key, row.label).into()),
             (true, none()),
-            (false, row.valid.map_or_else(none, number)),
+            (
+                false,
+                row.paper.and_then(|it| it.valid).map_or_else(none, number),
+            ),
             (true, none()),
-            (false, number(row.test)),
+            (false, row.paper.map(|it| it.test).map_or_else(none, number)),
             (true, none()),
             (true, none()),
-            (false, row.size.map_or_else(none, Cell::quoted)),
+            (
+                false,
+                paper(|it| it.size.map(Cell::quoted)).unwrap_or_else(none),
+            ),
         ])
     });
     let rows = result.rows.iter().enumerate().map(|(index, row)| {
         let cells = chosen(vec![
-            (true, row.model.clone().into()),
+            (true, remarks.marked(key(row), &row.model).into()),
             (true, score(result, row, "valid_perplexity")),
             (false, quoted(row, "paper_valid_perplexity")),
             (true, score(result, row, "test_perplexity")),
@@ -176,12 +188,46 @@ fn table(study: &Study, result: &ExperimentResult) -> Table {
             .map(|(_, column)| column)
             .collect(),
         rows: quoted_rows.chain(rows).collect(),
-        notes: vec![
+        notes: [
             "Ours is the median over seeds, with smallest and largest below it where there are several; test \
              perplexity is that of the epoch with the lowest validation loss."
                 .to_owned(),
             format!("All runs together took {}.", duration(study.collected.seconds())),
-        ],
+        ]
+        .into_iter()
+        .chain(remarks.notes())
+        .collect(),
+    }
+}
+
+/// What the paper's table has wrong about its rows, as footnotes.
+struct Remarks(Vec<(&'static str, &'static str)>);
+
+impl Remarks {
+    fn of(study: &Study, quoted: &[ModelRow], has_paper: bool) -> Self {
+        let rows = quoted.iter().copied().chain(study.rows());
+        let remarked = rows.filter_map(|row| Some((row.key, row.remark?)));
+        Self(remarked.filter(|_| has_paper).collect())
+    }
+
+    fn mark(at: usize) -> String {
+        let digits = ["⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"];
+        let number = (at + 1).to_string();
+        let digit = |c: char| digits[c.to_digit(10).unwrap_or(0) as usize];
+        number.chars().map(digit).collect()
+    }
+
+    /// A label with the mark of its footnote, if it has one.
+    fn marked(&self, key: &str, label: &str) -> String {
+        match self.0.iter().position(|(remarked, _)| *remarked == key) {
+            Some(at) => format!("{label}{}", Self::mark(at)),
+            None => label.to_owned(),
+        }
+    }
+
+    fn notes(&self) -> impl Iterator<Item = String> {
+        let remarks = self.0.iter().enumerate();
+        remarks.map(|(at, (_, remark))| format!("{} {remark}", Self::mark(at)))
     }
 }
 
@@ -242,7 +288,7 @@ fn failed(row: &ResultRow) -> usize {
 /// Figure 3: a line for each model.
 fn validation_curves(study: &Study) -> Lines {
     let collected = &study.collected;
-    let rows = study.experiment.rows(study.scale);
+    let rows = study.rows();
     let strokes = strokes(&rows);
     let series = rows.iter().zip(strokes).filter_map(|(row, stroke)| {
         // Runs that are still under way are drawn only where there is nothing else: they would bend a median.
@@ -264,13 +310,14 @@ fn validation_curves(study: &Study) -> Lines {
             .iter()
             .map(|(epoch, spread)| (*epoch, spread.median));
         let mut line = Line::new(row.label, stroke.colour, points.collect());
-        if curves.iter().filter(|curve| !curve.is_empty()).count() > 1 {
+        let has_several = curves.iter().filter(|curve| !curve.is_empty()).count() > 1;
+        if has_several && rows.len() <= MOST_BANDS {
             let band = spreads
                 .iter()
                 .map(|(epoch, spread)| (*epoch, spread.low, spread.high));
             line = line.with_band(band.collect());
         }
-        let line = if stroke.dashed { line.dashed() } else { line };
+        let line = stroke.drawn(line);
         (!spreads.is_empty()).then_some(line)
     });
     // Smaller models are not meant to come near the paper's numbers.
@@ -281,11 +328,9 @@ fn validation_curves(study: &Study) -> Lines {
         let paper = row
             .paper
             .filter(|_| has_line && study.scale == Scale::Full && study.is_on_the_papers_text())?;
-        let label = format!(
-            "{}: {:.1} at the end of the paper's run",
-            row.label, paper.valid
-        );
-        Some(Rule::new(paper.valid.ln(), label))
+        let valid = paper.valid?;
+        let label = format!("{}: {:.1} at the end of the paper's run", row.label, valid);
+        Some(Rule::new(valid.ln(), label))
     });
     let train = &collected.manifest.runs[0].config.train;
     let cuts = train.cuts().into_iter().filter(|cut| *cut < train.epochs);

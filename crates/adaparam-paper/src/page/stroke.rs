@@ -1,6 +1,6 @@
 //! How models of language are drawn: the same in every figure of a page, and no two lines of a figure alike.
 
-use adaparam_report::figure::Colour;
+use adaparam_report::figure::{Colour, Line};
 
 use crate::experiment::ModelRow;
 
@@ -8,21 +8,44 @@ use crate::experiment::ModelRow;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stroke {
     pub(super) colour: Colour,
-    pub(super) dashed: bool,
+    pattern: Pattern,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pattern {
+    Solid,
+    Dashed,
+    Dotted,
 }
 
 impl Stroke {
     pub(super) const fn solid(colour: Colour) -> Self {
         Self {
             colour,
-            dashed: false,
+            pattern: Pattern::Solid,
         }
     }
 
     pub(super) const fn dashed(colour: Colour) -> Self {
         Self {
             colour,
-            dashed: true,
+            pattern: Pattern::Dashed,
+        }
+    }
+
+    const fn dotted(colour: Colour) -> Self {
+        Self {
+            colour,
+            pattern: Pattern::Dotted,
+        }
+    }
+
+    /// The line with this pattern.
+    pub(super) fn drawn(self, line: Line) -> Line {
+        match self.pattern {
+            Pattern::Solid => line,
+            Pattern::Dashed => line.dashed(),
+            Pattern::Dotted => line.dotted(),
         }
     }
 }
@@ -48,8 +71,9 @@ pub(super) fn strokes(rows: &[ModelRow]) -> Vec<Stroke> {
     let mut taken: Vec<Stroke> = rows.iter().filter_map(|row| known(row.key)).collect();
     let solid = Colour::ALL.map(Stroke::solid);
     let dashed = Colour::ALL.map(Stroke::dashed);
+    let dotted = Colour::ALL.map(Stroke::dotted);
     let mut free = |row: usize| {
-        let mut all = solid.iter().chain(&dashed).copied();
+        let mut all = solid.iter().chain(&dashed).chain(&dotted).copied();
         let stroke = all.find(|stroke| !taken.contains(stroke));
         let stroke = stroke.unwrap_or(Stroke::solid(Colour::nth(row)));
         taken.push(stroke);

@@ -22,6 +22,8 @@ const NAMES_AT_ENDS: f64 = 600.0;
 const LEADER: f64 = 22.0;
 /// Between two names.
 const NAME_LINE: f64 = 16.0;
+/// Height of a figure that is not its area: title, ticks, axis label.
+const AROUND_AREA: f64 = 110.0;
 
 /// A named curve.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +57,15 @@ impl Line {
     pub fn dashed(self) -> Self {
         Self {
             stroke: Stroke::Dashed,
+            ..self
+        }
+    }
+
+    /// The same curve, dotted.
+    #[must_use]
+    pub fn dotted(self) -> Self {
+        Self {
+            stroke: Stroke::Dotted,
             ..self
         }
     }
@@ -248,8 +259,15 @@ impl Lines {
 }
 
 impl Figure for Lines {
+    /// As high as the names at the ends of its curves need it.
     fn size(&self) -> Size {
-        self.size
+        let for_names = NAME_LINE * self.series.len() as f64 + AROUND_AREA;
+        let height = if self.size.width >= NAMES_AT_ENDS {
+            self.size.height.max(for_names)
+        } else {
+            self.size.height
+        };
+        Size::new(self.size.width, height)
     }
 
     fn draw(&self, size: Size) -> Svg {
@@ -321,6 +339,37 @@ fn kept_apart(wanted: &[f64], least: f64, ends: (f64, f64)) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_curves_have_a_figure_that_is_high_enough_for_their_names() {
+        let name = |i: usize| format!("system {i}");
+        let lines = Lines {
+            series: (0..30)
+                .map(|i| Line::new(name(i), Colour::nth(i), vec![(0.0, 1.0), (1.0, 2.0)]).dotted())
+                .collect(),
+            size: Size::WIDE,
+            ..Lines::default()
+        };
+        let svg = lines.to_svg().standalone();
+        assert!(svg.contains("apf-dotted"));
+        let document = roxmltree::Document::parse(&svg).unwrap();
+        let mut heights: Vec<f64> = document
+            .descendants()
+            .filter(|node| node.text().is_some_and(|text| text.starts_with("system ")))
+            .filter_map(|node| node.attribute("y")?.parse().ok())
+            .collect();
+        heights.sort_by(f64::total_cmp);
+        assert_eq!(heights.len(), 30);
+        assert!(heights[0] > 0.0 && heights[29] < lines.size().height);
+        for pair in heights.windows(2) {
+            assert!(pair[1] - pair[0] > 15.0, "{pair:?}");
+        }
+        let few = Lines {
+            series: lines.series[..3].to_vec(),
+            ..lines
+        };
+        assert_eq!(few.size(), Size::WIDE);
+    }
 
     #[test]
     fn names_stand_at_the_ends_of_wide_curves_and_in_the_legend_of_narrow_ones() {

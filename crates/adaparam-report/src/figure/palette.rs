@@ -150,6 +150,8 @@ pub(super) enum Stroke {
     Solid,
     /// Long dashes.
     Dashed,
+    /// Dots.
+    Dotted,
 }
 
 impl Stroke {
@@ -157,6 +159,7 @@ impl Stroke {
         match self {
             Self::Solid => "",
             Self::Dashed => " apf-dashed",
+            Self::Dotted => " apf-dotted",
         }
     }
 }

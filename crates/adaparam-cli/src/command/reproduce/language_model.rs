@@ -69,7 +69,7 @@ fn forecast(
     let mut rows = Vec::new();
     let (mut seconds, mut memory) = (0.0, 0);
     let is_left = |run: &&CollectedRun| left.iter().any(|spec| spec.id == run.spec.id);
-    for model in before.experiment.rows(before.scale) {
+    for model in before.rows() {
         let runs = left.iter().filter(|run| run.row == model.key).count();
         let Some(run) = left.iter().find(|run| run.row == model.key) else {
             continue;

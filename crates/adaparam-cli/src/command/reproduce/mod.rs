@@ -14,7 +14,7 @@ use adaparam_data::images::ImageSplit;
 use adaparam_data::registry::Dataset;
 use adaparam_data::{digits, mnist};
 use adaparam_lm::sweep::{Corpora, Manifest, Sweep};
-use adaparam_paper::experiment::{Experiment, PlanChoices};
+use adaparam_paper::experiment::{Experiment, PlanChoices, Systems};
 use adaparam_paper::image::{self, ImageConfig};
 use adaparam_paper::result::{Claim, Scale};
 use adaparam_paper::tail::{self, TailConfig};
@@ -43,6 +43,8 @@ Examples:
   adaparam reproduce tail --seeds 10        section 4.1 and Figure 2
   adaparam reproduce mnist --data ~/data    section 4.2 and Table 1
   adaparam reproduce ptb --scale small      Table 2 and Figure 3 with models of 2M parameters: hours on two cores
+  adaparam reproduce ptb --systems paper    the same with every system that Table 2 quotes, at equal size
+  adaparam reproduce wikitext2 --systems lstm,gru,mogrifier,recurrent
   adaparam reproduce ablation --budget 2h   Table 4, as far as two hours go; again to go on
   adaparam reproduce robustness --draws 40  Figure 4
   adaparam reproduce tail --config my.toml  the same with your own models (begin with a run's config.toml)
@@ -64,6 +66,10 @@ pub(crate) struct Reproduce {
     /// How large language models are
     #[arg(long, value_enum, default_value_t = ScaleChoice::Small, conflicts_with = "quick")]
     scale: ScaleChoice,
+    /// Models of ptb, wikitext2 or ablation: own (the paper's own and its baseline), paper (every row of its table), all
+    /// (related ones too), or names with commas
+    #[arg(long, value_name = "own|paper|all|LIST", default_value = "own")]
+    systems: String,
     /// Runs per model [default: 5 for tail, 3 for mnist, 1 for language models; with --quick 3 for each]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: Option<u64>,
@@ -401,6 +407,12 @@ impl Reproduce {
             What::All => self.scale() != Scale::Quick,
             _ => false,
         };
+        let has_systems = matches!(self.what, What::Ptb | What::Wikitext2 | What::Ablation);
+        if self.systems != "own" && !has_systems {
+            bail!(
+                "--systems: belongs to one table: say `reproduce ptb`, `wikitext2` or `ablation`"
+            );
+        }
         if self.draws.is_some() && !has_draws {
             bail!("--draws: belongs to one experiment: say `reproduce robustness`");
         }
@@ -476,6 +488,10 @@ impl Reproduce {
                 _ => 1,
             }),
             draws: self.draws.filter(|_| experiment == Experiment::Robustness),
+            systems: match experiment {
+                Experiment::Robustness => Systems::Own,
+                _ => Systems::parse(&self.systems),
+            },
             changes: absolute_paths(self.changes.clone())?,
         };
         let folder = data_folder(self.data.as_deref())?;
