@@ -63,6 +63,16 @@ impl Reads {
         self.address(row, column)
     }
 
+    /// The rectangle without its first columns.
+    #[inline(always)]
+    pub(crate) fn columns_from(self, first: usize) -> Self {
+        Self {
+            start: self.start.wrapping_add(first),
+            stride: self.stride,
+            extent: self.extent.columns_from(first),
+        }
+    }
+
     /// An address to request from memory, perhaps outside.
     #[inline(always)]
     pub(crate) fn address(self, row: usize, column: usize) -> *const f32 {

@@ -3,6 +3,8 @@
 //! - [`stack`]: the contract of all recurrent stacks, forward and backward through time of a whole window;
 //! - [`alstm`] and [`lstm`]: the stacks of adaptive and plain LSTMs;
 //! - [`softmax`], [`embedding`], [`adam`], [`sum`]: the rest of a language model's training step;
+//! - [`feed_forward`]: adaptive feed-forward layers, forward and backward;
+//! - [`softmax`], [`embedding`], [`adam`], [`sgd`]: the rest of a language model's training step;
 //! - [`gemm`], [`math`], [`memory`]: products on packed panels, vector functions, buffers of an [`Element`];
 //! - [`simd`], [`threads`], [`Precision`]: instruction sets chosen at run time, a pool of threads, and the numbers that products
 //!   multiply. An [`Engine`] is one of each;
@@ -19,6 +21,7 @@ mod element;
 pub mod embedding;
 mod engine;
 mod fastest;
+pub mod feed_forward;
 pub mod gemm;
 mod grid;
 pub mod lstm;
@@ -27,6 +30,7 @@ pub mod memory;
 pub mod peak;
 mod precision;
 mod reduce;
+pub mod sgd;
 pub mod simd;
 pub mod softmax;
 pub mod stack;

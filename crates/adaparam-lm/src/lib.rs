@@ -30,6 +30,7 @@ mod preset;
 mod published;
 mod schedule;
 mod scorer;
+mod shapes;
 mod snapshot;
 mod speed;
 pub mod sweep;
@@ -81,6 +82,8 @@ pub use scorer::{
     BoltOnResult, BoltOnResults, CacheSettings, DynamicSettings, FlagSettings, GradientStatistics,
     Grid, KeptStatistics, Limits, PlainReading, Scored, Scorer, Scoring, SearchText, Tuned, tune,
 };
+pub use scorer::{PlainReading, Scorer};
+pub use shapes::{Pass, Side, StackKind, StackPoint, StackSpeed};
 pub use snapshot::{Best, Counters, Snapshot, weights_sum};
 pub use speed::{Activity, PhaseSpeed, Speed, Together, measure};
 pub use team::{Alone, Team, Traffic};

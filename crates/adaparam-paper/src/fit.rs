@@ -1,5 +1,8 @@
 //! The training loop of the feed-forward experiments.
 
+/// Lets the kernels of a network use so many threads; results do not depend on it. Networks that train at the same time should
+/// have one each: several threads take turns.
+pub use adaparam::recurrent::set_threads;
 use adaparam_runs::RunError;
 use adaparam_runs::check::check_count;
 use burn::module::Module;

@@ -8,8 +8,8 @@ use adaparam_lm::draw_alone;
 use adaparam_runs::RunError;
 use adaparam_runs::check::check_count;
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::nn::activation::{Activation, ActivationConfig};
-use burn::nn::{Linear, LinearConfig};
+use burn::nn::LinearConfig;
+use burn::nn::activation::ActivationConfig;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -154,18 +154,9 @@ pub(crate) struct Network {
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Layer {
     /// `φ(W x + b)`.
-    Static(StaticLayer),
+    Static(AdaptiveFeedForward),
     /// `φ(D(q) … D(1) x + D(0) b)`.
     Adaptive(AdaptiveFeedForward),
-}
-
-/// `φ(W x + b)`.
-#[derive(Module, Debug)]
-pub(crate) struct StaticLayer {
-    /// `W` and `b`.
-    pub(crate) linear: Linear,
-    /// `φ`.
-    pub(crate) activation: Option<Activation>,
 }
 
 impl NetworkSpec {
@@ -241,10 +232,11 @@ impl LayerSpec {
             Layer::Adaptive(config.init(device))
         };
         match self {
-            Self::Static { width, activation } => Layer::Static(StaticLayer {
-                linear: LinearConfig::new(d_input, *width).init(device),
-                activation: activation.config().map(|phi| phi.init(device)),
-            }),
+            Self::Static { width, activation } => {
+                let linear = LinearConfig::new(d_input, *width).init(device);
+                let phi = activation.config().map(|phi| phi.init(device));
+                Layer::Static(AdaptiveFeedForward::from(linear).with_activation(phi))
+            }
             Self::Io {
                 width,
                 activation,
@@ -357,11 +349,7 @@ impl Network {
 impl Layer {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         match self {
-            Self::Adaptive(layer) => layer.forward(x),
-            Self::Static(StaticLayer { linear, activation }) => match activation {
-                Some(phi) => phi.forward(linear.forward(x)),
-                None => linear.forward(x),
-            },
+            Self::Static(layer) | Self::Adaptive(layer) => layer.forward(x),
         }
     }
 }

@@ -42,8 +42,9 @@
 //! | [`recurrent::Cell`]: recurrent layers of your own, with all that these have | |
 //! | [`parameters`], [`mod@settings`]: parameters and configurations by name | |
 //!
-//! On the CPU, the recurrent layers compute a whole window as one fused operation with hand-written gradients. That
-//! needs the feature `kernels`, a default, and is turned off with [`recurrent::Execution::Readable`].
+//! On the CPU, a recurrent stack computes a whole window, and an adaptive feed-forward layer a whole batch, as one fused
+//! operation with hand-written gradients. That needs the feature `kernels`, a default, and is turned off with
+//! [`recurrent::Execution::Readable`].
 
 // The macro `settings!` names this crate, also where it is used inside of it.
 extern crate self as adaparam;
@@ -51,6 +52,8 @@ extern crate self as adaparam;
 mod feed_forward;
 mod form;
 mod inspection;
+#[cfg(feature = "kernels")]
+mod located;
 pub mod parameters;
 pub mod policy;
 pub mod property;

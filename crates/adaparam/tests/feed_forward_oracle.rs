@@ -6,6 +6,7 @@ mod oracle;
 use std::collections::BTreeMap;
 
 use adaparam::policy::{GluPolicyConfig, LinearPolicyConfig, MlpPolicyConfig};
+use adaparam::recurrent::Execution;
 use adaparam::{AdaptiveFeedForward, AdaptiveFeedForwardConfig, PolicyConfig};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::nn::activation::ActivationConfig;
@@ -235,10 +236,20 @@ fn assert_close(what: &str, actual: &[f64], expected: &[f64], relative: f64, abs
 fn every_layer_and_policy_agrees_with_the_equations_forward_and_in_every_gradient() {
     let device = Device::flex().autodiff();
     device.seed(11);
+    for execution in [Execution::Readable, Execution::Fused] {
+        for mut case in cases(&device) {
+            case.layer = case.layer.with_execution(execution);
+            case.name = format!("{execution:?}: {}", case.name);
+            assert_agrees(&case, &device);
+        }
+    }
+}
+
+fn assert_agrees(case: &Case, device: &Device) {
     let batch = 4;
-    for case in cases(&device) {
+    {
         let normal =
-            |width| Tensor::<2>::random([batch, width], Distribution::Normal(0.0, 1.0), &device);
+            |width| Tensor::<2>::random([batch, width], Distribution::Normal(0.0, 1.0), device);
         let x = normal(case.layer.d_input()).require_grad();
         let context = case.d_context.map(|width| normal(width).require_grad());
         let r = normal(case.layer.d_output());

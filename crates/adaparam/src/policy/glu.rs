@@ -4,7 +4,7 @@ use burn::nn::{Initializer, Linear, LinearConfig};
 use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
 
-use super::Policy;
+use super::{Dense, Policy};
 
 /// Configuration of a [`GluPolicy`].
 #[derive(Config, Debug)]
@@ -83,5 +83,14 @@ impl Policy for GluPolicy {
         self.units
             .iter()
             .fold(context, |input, unit| unit.forward(input))
+    }
+
+    fn dense(&self) -> Option<Vec<Dense<'_>>> {
+        let units = self.units.iter().map(|unit| Dense {
+            value: &unit.value,
+            activation: None,
+            gate: Some(&unit.gate),
+        });
+        Some(units.collect())
     }
 }

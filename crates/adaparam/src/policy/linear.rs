@@ -3,7 +3,7 @@ use burn::module::Module;
 use burn::nn::{Initializer, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 
-use super::Policy;
+use super::{Dense, Policy};
 
 /// Configuration of a [`LinearPolicy`].
 #[derive(Config, Debug)]
@@ -46,5 +46,14 @@ impl LinearPolicyConfig {
 impl Policy for LinearPolicy {
     fn forward<const N: usize>(&self, context: Tensor<N>) -> Tensor<N> {
         self.projection.forward(context)
+    }
+
+    fn dense(&self) -> Option<Vec<Dense<'_>>> {
+        let value = &self.projection;
+        Some(vec![Dense {
+            value,
+            activation: None,
+            gate: None,
+        }])
     }
 }

@@ -4,7 +4,7 @@ use burn::nn::activation::{Activation, ActivationConfig};
 use burn::nn::{Initializer, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 
-use super::Policy;
+use super::{Dense, Policy};
 
 /// Configuration of an [`MlpPolicy`].
 #[derive(Config, Debug)]
@@ -82,5 +82,17 @@ impl Policy for MlpPolicy {
     fn forward<const N: usize>(&self, context: Tensor<N>) -> Tensor<N> {
         let z = self.latent(context); // [.., A]
         self.squash.forward(self.projection.forward(z))
+    }
+
+    fn dense(&self) -> Option<Vec<Dense<'_>>> {
+        let dense = |value, activation| Dense {
+            value,
+            activation: Some(activation),
+            gate: None,
+        };
+        let layers = self.layers.iter();
+        let latent = layers.map(|layer| dense(layer, &self.activation));
+        let diagonals = dense(&self.projection, &self.squash);
+        Some(latent.chain([diagonals]).collect())
     }
 }

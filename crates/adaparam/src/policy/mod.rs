@@ -43,6 +43,8 @@ pub use mlp::{MlpPolicy, MlpPolicyConfig};
 
 use burn::config::Config;
 use burn::module::{Module, ModuleDisplay};
+use burn::nn::Linear;
+use burn::nn::activation::Activation;
 use burn::tensor::{Device, Tensor};
 
 /// An adaptation policy `π`, trained together with the layer that it adapts.
@@ -55,6 +57,23 @@ pub trait Policy: Module + ModuleDisplay {
     /// - output: `[.., d_policy]`, where `d_policy` is
     ///   [`AdaptiveFeedForwardConfig::d_policy`](crate::AdaptiveFeedForwardConfig::d_policy)
     fn forward<const N: usize>(&self, context: Tensor<N>) -> Tensor<N>;
+
+    /// The policy as dense layers, one after the other, so that a layer can be computed with it in one operation. None, as for
+    /// any policy that does not say otherwise, leaves it to [`forward`](Self::forward).
+    fn dense(&self) -> Option<Vec<Dense<'_>>> {
+        None
+    }
+}
+
+/// A layer of a policy: `φ(A c + a)`, or `φ(A c + a) ⊙ σ(G c + g)` with a gate.
+#[derive(Debug, Clone, Copy)]
+pub struct Dense<'a> {
+    /// `A` and `a`.
+    pub value: &'a Linear,
+    /// `φ`, if there is one.
+    pub activation: Option<&'a Activation>,
+    /// `G` and `g`, if there is a gate.
+    pub gate: Option<&'a Linear>,
 }
 
 /// The choice of a policy network, without the sizes that the layer decides.
@@ -116,6 +135,14 @@ impl Policy for PolicyNetwork {
             Self::Linear(policy) => policy.forward(context),
             Self::Glu(policy) => policy.forward(context),
             Self::Mlp(policy) => policy.forward(context),
+        }
+    }
+
+    fn dense(&self) -> Option<Vec<Dense<'_>>> {
+        match self {
+            Self::Linear(policy) => policy.dense(),
+            Self::Glu(policy) => policy.dense(),
+            Self::Mlp(policy) => policy.dense(),
         }
     }
 }

@@ -114,7 +114,7 @@ pub(super) fn table(speeds: &[Speed]) -> Table {
         ])
     };
     Table {
-        caption: "Training speed on one core".to_owned(),
+        caption: "Training speed".to_owned(),
         columns: vec![
             Column::text("Model"),
             Column::number("Parameters"),

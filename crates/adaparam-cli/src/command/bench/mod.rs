@@ -1,9 +1,11 @@
 //! `adaparam bench`: how fast this machine trains, evaluates and generates.
 
 mod feed_forward;
+mod grid;
 mod language_model;
 
 use adaparam_lm::{Activity, Means, Place};
+use adaparam_paper::fit::set_threads;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
@@ -12,6 +14,7 @@ use crate::compute_choice::{ComputeChoice, ReadingPrecision};
 use crate::crew::Crew;
 use crate::model_choice::assignment;
 use crate::say::say;
+use grid::GridChoice;
 use language_model::LanguageModelBench;
 
 /// Measure speed on this machine
@@ -29,6 +32,8 @@ Examples:
   mpirun -n 2 adaparam bench step --threads 1      by two processes: communication and parallel efficiency
   adaparam bench tail                              the networks of the tail regression
   adaparam bench mnist --json                      the networks of Table 1, on random images
+  adaparam bench grid                              two layers of many shapes, and Burn's own LSTM beside them
+  adaparam bench grid --hidden 650 --batch 1,20 --window 35 --model lstm --json
 
 Medians count, after a warm-up, with quartiles as the spread. The peak is that of a loop of multiply-adds without memory,
 run between the steps. bench/pytorch in the repository measures PyTorch beside it.")]
@@ -39,10 +44,12 @@ pub(crate) struct Bench {
     /// The language model
     #[arg(long, value_name = "NAME", default_value = "ptb-17m")]
     preset: String,
-    /// alstm or lstm: the preset's adaptive model or the plain one that it is compared with; with tail and mnist, only
-    /// networks whose name holds this
+    /// alstm or lstm: the preset's adaptive model or the plain one that it is compared with, or one of the two in the grid;
+    /// with tail and mnist, only networks whose name holds this
     #[arg(long, value_name = "KIND")]
     model: Option<String>,
+    #[command(flatten)]
+    grid: GridChoice,
     #[command(flatten)]
     compute: ComputeChoice,
     /// Repetitions, or steps of each network for tail and mnist [default: 15, words of generation 40 × 20, 3000 steps]
@@ -79,6 +86,8 @@ enum What {
     Tail,
     /// Networks of Table 1 on images of 28×28 pixels, batches of 128
     Mnist,
+    /// Two recurrent layers of many shapes, training and inference, beside Burn's own LSTM
+    Grid,
 }
 
 /// Steps of a feed-forward network: fewer leave no hundred intervals.
@@ -86,8 +95,14 @@ const FEWEST_STEPS: u32 = 200;
 
 impl Bench {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        if self.what != What::Grid && self.grid.is_given() {
+            bail!(
+                "--hidden, --batch, --window, --pass and --side: belong to the grid: say `bench grid`"
+            );
+        }
         match self.what {
             What::Tail | What::Mnist => self.feed_forward(),
+            What::Grid => self.shapes(),
             What::Step | What::Kernels => self.language_model(Activity::Step),
             What::Eval => self.language_model(Activity::Eval),
             What::Generate => {
@@ -132,7 +147,20 @@ impl Bench {
         Ok(Verdict::Done)
     }
 
+    fn shapes(self) -> anyhow::Result<Verdict> {
+        let place = self.compute.place()?;
+        let points = self.grid.points(self.model.as_deref())?;
+        let speeds = place.run(|machine| grid::measure(&points, &machine.engine))?;
+        if self.json {
+            say!("{}", serde_json::to_string(&speeds)?);
+        } else {
+            say!("{}", grid::table(&speeds).to_terminal(100));
+        }
+        Ok(Verdict::Done)
+    }
+
     fn feed_forward(self) -> anyhow::Result<Verdict> {
+        set_threads(self.compute.place()?.threads);
         let model = self.model.unwrap_or_default();
         let steps = self.repetitions.unwrap_or(3_000);
         if steps < FEWEST_STEPS {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use adaparam_data::images::ImageSplit;
-use adaparam_paper::fit::{CurvePoint, alone};
+use adaparam_paper::fit::{CurvePoint, alone, set_threads};
 use adaparam_paper::heat_maps::adapted_matrices;
 use adaparam_paper::image::ImageConfig;
 use adaparam_paper::kept::Kept;
@@ -216,6 +216,8 @@ impl Session {
             progress.run_done(finished.fetch_add(1, Ordering::Relaxed) + 1, &what);
             Ok(outcome)
         };
+        let several = self.threads > 1 && jobs.len() > 1;
+        set_threads(if several { 1 } else { self.threads });
         let outcomes = run_all(jobs, self.threads, &halt, |job| alone(|| work(job)));
         progress.finish();
         let outcomes: Option<Vec<R>> = outcomes?.into_iter().collect();

@@ -2,14 +2,12 @@ use std::sync::Arc;
 
 use adaparam_kernels::Precision;
 use adaparam_kernels::stack::{Slot as KernelSlot, Stack};
-use burn::backend::autodiff::checkpoint::strategy::{BalancedCheckpointing, NoCheckpointing};
 use burn::backend::autodiff::ops::NodeGuard;
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Flex};
 use burn::module::Param;
-use burn::tensor::{DType, Tensor};
+use burn::tensor::Tensor;
 
+use crate::located::{Context, Located};
 use crate::parameters::AnyParameter;
 use crate::recurrent::masks::Masks;
 use crate::recurrent::slot::Slot;
@@ -33,13 +31,6 @@ pub(crate) struct Arguments {
     pub(super) masks: Vec<Option<FlexTensor>>,
 }
 
-/// The numbers of a tensor of [`Arguments`].
-pub(super) fn slice(tensor: &FlexTensor) -> &[f32] {
-    tensor
-        .as_slice()
-        .expect("arguments are f32 and lie without gaps")
-}
-
 /// Whether a parameter has this shape. Does not draw its numbers, if that has not happened yet.
 pub(super) fn has_shape<const D: usize>(parameter: &Param<Tensor<D>>, dims: [usize; D]) -> bool {
     parameter.lazy_shape().dims() == dims
@@ -47,17 +38,6 @@ pub(super) fn has_shape<const D: usize>(parameter: &Param<Tensor<D>>, dims: [usi
 
 /// The most tensors that an operation can depend on.
 pub(super) const MOST_PARENTS: usize = 1024;
-
-/// The backend of an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Context {
-    /// Without autodiff.
-    Plain,
-    /// With autodiff that keeps all activations.
-    Autodiff,
-    /// With autodiff that computes cheap activations again.
-    Checkpointing,
-}
 
 /// A window that can be computed by kernels.
 pub(crate) struct Call {
@@ -176,16 +156,9 @@ impl Call {
         (self.parents.len() <= MOST_PARENTS).then_some(located.values)
     }
 
-    /// A tensor without autodiff is a constant to an operation with it; two kinds of autodiff do not mix.
     fn enter(&mut self, context: Context) -> Option<()> {
-        match (self.context, context) {
-            (_, Context::Plain) => Some(()),
-            (Context::Plain, _) => {
-                self.context = context;
-                Some(())
-            }
-            (before, now) => (before == now).then_some(()),
-        }
+        self.context = self.context.with(context)?;
+        Some(())
     }
 }
 
@@ -196,56 +169,4 @@ fn same_slots(layers: &[Slot], kernels: &[KernelSlot]) -> bool {
             .iter()
             .zip(kernels)
             .all(|(a, b)| a.name == b.name && b.shape == [a.width])
-}
-
-/// A tensor on the CPU, taken apart.
-struct Located {
-    context: Context,
-    values: FlexTensor,
-    node: Option<NodeGuard>,
-    has_gradient: bool,
-}
-
-impl Located {
-    /// None for a tensor of another backend or of another type than `f32`.
-    fn of<const D: usize>(tensor: Tensor<D>) -> Option<Self> {
-        if tensor.dtype() != DType::F32 {
-            return None;
-        }
-        if let Ok(values) = tensor.clone().try_into_primitive::<Flex>() {
-            return Some(Self {
-                context: Context::Plain,
-                values: without_gaps(values),
-                node: None,
-                has_gradient: false,
-            });
-        }
-        if let Ok(tensor) = tensor
-            .clone()
-            .try_into_primitive::<Autodiff<Flex, NoCheckpointing>>()
-        {
-            return Some(Self::in_graph(Context::Autodiff, tensor));
-        }
-        let tensor = tensor.try_into_primitive::<Autodiff<Flex, BalancedCheckpointing>>();
-        Some(Self::in_graph(Context::Checkpointing, tensor.ok()?))
-    }
-
-    fn in_graph(context: Context, tensor: FloatTensor<Autodiff<Flex>>) -> Self {
-        let has_gradient = tensor.is_tracked();
-        let (values, node) = tensor.into_parts();
-        Self {
-            context,
-            values: without_gaps(values),
-            node: Some(node),
-            has_gradient,
-        }
-    }
-}
-
-fn without_gaps(tensor: FlexTensor) -> FlexTensor {
-    if tensor.as_slice::<f32>().is_some() {
-        tensor
-    } else {
-        tensor.to_contiguous()
-    }
 }

@@ -10,11 +10,12 @@ use burn::backend::autodiff::ops::{Backward, NodeGuard, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Flex};
-use burn::tensor::{Shape, Tensor, TensorData};
+use burn::tensor::Tensor;
 
-use super::arguments::{Arguments, Call, Context, MOST_PARENTS, slice};
+use super::arguments::{Arguments, Call, MOST_PARENTS};
 use super::engine;
 use super::workspace::{Loan, Workspace};
+use crate::located::{Context, slice, tensor};
 use crate::recurrent::state::State;
 
 impl Call {
@@ -244,10 +245,6 @@ fn with_window(arguments: &Arguments, work: impl FnOnce(&Operands<'_>)) {
         x: slice(&arguments.x),
         lengths: arguments.lengths.as_deref(),
     });
-}
-
-fn tensor(values: Vec<f32>, shape: impl Into<Shape>) -> FlexTensor {
-    FlexTensor::from_data(TensorData::new(values, shape))
 }
 
 /// The unroll of a window as one operation of `N` parents.

@@ -4,7 +4,7 @@ use adaparam_kernels::Path;
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Bytes;
 
-use super::arguments::slice;
+use crate::located::slice;
 
 /// The weights that a runner has packed. They are packed anew only if they have changed: where one word follows the other,
 /// packing would take longer than all the rest.

@@ -1,13 +1,17 @@
+#[cfg(feature = "kernels")]
+mod fused;
+
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
-use burn::nn::Initializer;
 use burn::nn::activation::{Activation, ActivationConfig};
+use burn::nn::{Initializer, Linear};
 use burn::tensor::module::linear;
 use burn::tensor::{Device, Int, Tensor};
 
 use crate::form::form;
 use crate::inspection::Diagonals;
 use crate::policy::{LinearPolicyConfig, Policy, PolicyConfig, PolicyNetwork};
+use crate::recurrent::Execution;
 use crate::semi_orthogonal::semi_orthogonal;
 
 /// Configuration of an [`AdaptiveFeedForward`] layer.
@@ -37,6 +41,9 @@ pub struct AdaptiveFeedForwardConfig {
     /// How the weights `W(j)` are initialised; semi-orthogonal, as in the paper, if nothing is given.
     #[config(default = "None")]
     pub initializer: Option<Initializer>,
+    /// Whether a batch is one operation on the CPU's kernels, where that is possible.
+    #[config(default = "Execution::Fused")]
+    pub execution: Execution,
 }
 
 /// The adaptive feed-forward layer of order `q`. Paper eq. (2):
@@ -65,6 +72,11 @@ pub struct AdaptiveFeedForward<P: Policy = PolicyNetwork> {
     /// The widths `d_1, …, d_q`.
     #[module(skip)]
     widths: Vec<usize>,
+    #[module(skip)]
+    execution: Execution,
+    #[cfg(feature = "kernels")]
+    #[module(skip)]
+    workspace: fused::Workspace,
 }
 
 impl AdaptiveFeedForwardConfig {
@@ -137,6 +149,9 @@ impl AdaptiveFeedForwardConfig {
             form: self.form(device),
             diagonal_widths: self.diagonal_widths(),
             widths: self.widths.clone(),
+            execution: self.execution,
+            #[cfg(feature = "kernels")]
+            workspace: fused::Workspace::default(),
         }
     }
 
@@ -203,7 +218,12 @@ impl<P: Policy> AdaptiveFeedForward<P> {
     ///
     /// Panics if the last axis of `input` is not `d_input`.
     pub fn forward<const N: usize>(&self, input: Tensor<N>) -> Tensor<N> {
-        self.forward_with_context(input.clone(), input)
+        self.check_input(&input);
+        #[cfg(feature = "kernels")]
+        if let Some(output) = fused::forward(self, &input, None) {
+            return output;
+        }
+        self.readable(input.clone(), input)
     }
 
     /// Applies the layer, with a policy that looks at `context`.
@@ -222,12 +242,25 @@ impl<P: Policy> AdaptiveFeedForward<P> {
         input: Tensor<N>,
         context: Tensor<N>,
     ) -> Tensor<N> {
+        self.check_input(&input);
+        #[cfg(feature = "kernels")]
+        if let Some(output) = fused::forward(self, &input, Some(&context)) {
+            return output;
+        }
+        self.readable(input, context)
+    }
+
+    fn check_input<const N: usize>(&self, input: &Tensor<N>) {
         let (d_input, dims) = (self.d_input(), input.dims());
         let width = dims[N - 1];
         assert!(
             width == d_input,
             "d_input is {d_input}, got {width}: the input is {dims:?}, [.., d_input]"
         );
+    }
+
+    /// Eq. (2) as it stands in the paper: the specification of the fused operation.
+    fn readable<const N: usize>(&self, input: Tensor<N>, context: Tensor<N>) -> Tensor<N> {
         let d = self.diagonals(context);
 
         let mut x = d.scale(1, input); // [.., d_1]
@@ -255,6 +288,20 @@ impl<P: Policy> AdaptiveFeedForward<P> {
         Diagonals::split(policy.forward(context), &self.diagonal_widths)
     }
 
+    /// The same layer with the activation `φ`.
+    #[must_use]
+    pub fn with_activation(mut self, activation: Option<Activation>) -> Self {
+        self.activation = activation;
+        self
+    }
+
+    /// The same layer with batches computed as `execution` says.
+    #[must_use]
+    pub fn with_execution(mut self, execution: Execution) -> Self {
+        self.execution = execution;
+        self
+    }
+
     /// The width of the input, `d_1`.
     pub fn d_input(&self) -> usize {
         self.widths[0]
@@ -268,6 +315,22 @@ impl<P: Policy> AdaptiveFeedForward<P> {
     /// The order `q`.
     pub fn order(&self) -> usize {
         self.widths.len()
+    }
+}
+
+/// A layer whose diagonals are all the identity: `W x + b`.
+impl From<Linear> for AdaptiveFeedForward {
+    fn from(linear: Linear) -> Self {
+        let device = linear.weight.lazy_device();
+        let [d_input, d_output] = linear.weight.lazy_shape().dims();
+        let config = AdaptiveFeedForwardConfig::new(vec![d_input, d_output])
+            .with_identity(vec![0, 1, 2])
+            .with_bias(linear.bias.is_some());
+        AdaptiveFeedForward {
+            weights: vec![linear.weight],
+            bias: linear.bias,
+            ..config.init(&device)
+        }
     }
 }
 
