@@ -1,6 +1,7 @@
 //! How much memory windows take.
 
 use super::LayerTape;
+use super::forward::STEPS_AT_ONCE;
 use super::plan::Plan;
 use crate::Engine;
 use crate::cell::GATES;
@@ -20,8 +21,7 @@ impl Plan {
         let (path, threads) = (engine.path(), engine.pool().threads());
         let steps = match keep {
             Keep::Tape => steps,
-            // One at a time.
-            Keep::State => 1,
+            Keep::State => steps.min(STEPS_AT_ONCE),
         };
         let rows = steps * batch;
         let kept = self.layers.iter();

@@ -13,6 +13,10 @@ use crate::reduce::add;
 use crate::stack::{Keep, Operands, clear_behind};
 use crate::threads::Parts;
 
+/// Most steps whose inputs are multiplied at once where nothing is kept: enough for weights to be read seldom, and few enough for
+/// what lies between two layers to stay in cache.
+pub(super) const STEPS_AT_ONCE: usize = 16;
+
 impl Pass<'_> {
     /// Runs the window. `state` is the initial state and becomes the final one; `output` becomes the hidden states of the highest
     /// layer before dropout.
@@ -34,16 +38,17 @@ impl Pass<'_> {
             Keep::State => {
                 let shape = &self.plan.shape;
                 let (input, hidden) = (shape.input, shape.hidden[shape.layers() - 1]);
-                let row = |t: usize, width: usize| t * batch * width..(t + 1) * batch * width;
-                for t in 0..steps {
+                for first in (0..steps).step_by(STEPS_AT_ONCE) {
+                    let last = steps.min(first + STEPS_AT_ONCE);
+                    let rows = |width: usize| first * batch * width..last * batch * width;
                     let operands = Operands {
-                        steps: 1,
-                        x: &self.operands.x[row(t, input)],
+                        steps: last - first,
+                        x: &self.operands.x[rows(input)],
                         ..self.operands
                     };
                     let pass = Pass { operands, ..*self };
-                    let output = &mut output[row(t, hidden)];
-                    pass.all_steps(engine, packed, tape, t, state, output);
+                    let output = &mut output[rows(hidden)];
+                    pass.all_steps(engine, packed, tape, first, state, output);
                 }
                 tape.forget();
             }

@@ -34,7 +34,7 @@ pub(super) fn forward<P: Policy, const N: usize>(
     input: &Tensor<N>,
     context: Option<&Tensor<N>>,
 ) -> Option<Tensor<N>> {
-    if layer.execution != Execution::Fused {
+    if layer.execution == Execution::Readable {
         return None;
     }
     let mut dims = input.dims();

@@ -41,7 +41,7 @@ pub struct AdaptiveFeedForwardConfig {
     /// How the weights `W(j)` are initialised; semi-orthogonal, as in the paper, if nothing is given.
     #[config(default = "None")]
     pub initializer: Option<Initializer>,
-    /// Whether a batch is one operation on the CPU's kernels, where that is possible.
+    /// Whether a batch is one operation on the CPU's kernels, where that is possible; always of `f32` numbers.
     #[config(default = "Execution::Fused")]
     pub execution: Execution,
 }
