@@ -4,9 +4,9 @@
     cargo build --release
     python3 bench/feed_forward.py
 
-The two sides take turns, network by network, round by round; the median of the rounds counts. PyTorch may use
-every core and is also tried on one, and its better time is taken; adaparam uses one. Both sides gather a batch,
-do the forward and backward pass and the optimiser's step. Writes results/bench-feed-forward.json.
+The two sides take turns, network by network, round by round; the median of the rounds counts. Each side is tried on
+every core and on one, and its better time is taken. Both sides gather a batch, do the forward and backward pass and the
+optimiser's step. Writes results/bench-feed-forward.json.
 """
 
 import json
@@ -134,8 +134,8 @@ def pytorch_us_per_step(what, network, steps):
     return 1e6 * statistics.median(intervals)
 
 
-def adaparam_us_per_step(what, model, steps):
-    command = [str(ADAPARAM), "bench", what, "--steps", str(steps), "--model", model, "--json"]
+def adaparam_us_per_step(what, model, steps, threads):
+    command = [str(ADAPARAM), "bench", what, "--steps", str(steps), "--model", model, "--threads", str(threads), "--json"]
     rows = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     row = next(row for row in rows if row["model"] == model)
     return row["us_per_step"], row["params"]
@@ -161,28 +161,29 @@ def main():
     rows = []
     for what, networks in (("tail", tail_networks()), ("mnist", mnist_networks())):
         for model, make in networks.items():
-            ours, theirs = [], {cores: [], 1: []}
+            ours, theirs = {cores: [], 1: []}, {cores: [], 1: []}
             for _ in range(ROUNDS):
-                microseconds, params = adaparam_us_per_step(what, model, STEPS[what])
-                ours.append(microseconds)
                 for threads, times in theirs.items():
+                    microseconds, params = adaparam_us_per_step(what, model, STEPS[what], threads)
+                    ours[threads].append(microseconds)
                     torch.set_num_threads(threads)
                     network = make()
                     if parameters(network) != params:
                         sys.exit(f"{model}: {parameters(network)} parameters in PyTorch, {params} in adaparam")
                     times.append(pytorch_us_per_step(what, network, STEPS[what]))
-            best = min(statistics.median(times) for times in theirs.values())
+            medians = [{str(k): round(statistics.median(v), 1) for k, v in side.items()} for side in (ours, theirs)]
+            ours, best = (min(side.values()) for side in medians)
             rows.append(
                 {
                     "experiment": what,
                     "model": model,
                     "params": params,
-                    "adaparam_us_per_step": round(statistics.median(ours), 1),
-                    "pytorch_us_per_step": {str(k): round(statistics.median(v), 1) for k, v in theirs.items()},
-                    "ratio": round(best / statistics.median(ours), 2),
+                    "adaparam_us_per_step": medians[0],
+                    "pytorch_us_per_step": medians[1],
+                    "ratio": round(best / ours, 2),
                 }
             )
-            print(f"{what:6} {model:36} {rows[-1]['adaparam_us_per_step']:9} us  {best:9.1f} us  x{rows[-1]['ratio']}")
+            print(f"{what:6} {model:36} {ours:9.1f} us  {best:9.1f} us  x{rows[-1]['ratio']}", flush=True)
     record = {
         "command": "python3 bench/feed_forward.py",
         "commit": commit(),

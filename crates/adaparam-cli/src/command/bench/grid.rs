@@ -1,5 +1,7 @@
 //! Recurrent stacks of many shapes.
 
+use std::path::PathBuf;
+
 use adaparam_lm::{Engine, Pass, Side, StackKind, StackPoint, StackSpeed};
 use adaparam_report::{Cell, Column, Row, Table};
 use anyhow::bail;
@@ -25,6 +27,9 @@ pub(super) struct GridChoice {
     /// Grid: only our kernels, or only Burn's LSTM
     #[arg(long, value_enum)]
     side: Option<SideChoice>,
+    /// Grid: measure nothing, but print what bench/grid.py has measured as an SVG with heat maps of ratios
+    #[arg(long, value_name = "FILE")]
+    pub(super) draw: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -46,7 +51,10 @@ enum SideChoice {
 impl GridChoice {
     pub(super) fn is_given(&self) -> bool {
         let lists = [&self.hidden, &self.batch, &self.window];
-        lists.iter().any(|list| !list.is_empty()) || self.pass.is_some() || self.side.is_some()
+        lists.iter().any(|list| !list.is_empty())
+            || self.pass.is_some()
+            || self.side.is_some()
+            || self.draw.is_some()
     }
 
     /// Every point that was asked for, the small ones first.
@@ -171,6 +179,7 @@ mod tests {
         window: Vec::new(),
         pass: None,
         side: None,
+        draw: None,
     };
 
     #[test]

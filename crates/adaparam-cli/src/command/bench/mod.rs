@@ -2,6 +2,7 @@
 
 mod feed_forward;
 mod grid;
+mod grid_figure;
 mod language_model;
 
 use adaparam_lm::{Activity, Means, Place};
@@ -34,6 +35,7 @@ Examples:
   adaparam bench mnist --json                      the networks of Table 1, on random images
   adaparam bench grid                              two layers of many shapes, and Burn's own LSTM beside them
   adaparam bench grid --hidden 650 --batch 1,20 --window 35 --model lstm --json
+  adaparam bench grid --draw results/bench-grid.json > grid.svg    what bench/grid.py has measured, as heat maps
 
 Medians count, after a warm-up, with quartiles as the spread. The peak is that of a loop of multiply-adds without memory,
 run between the steps. bench/pytorch in the repository measures PyTorch beside it.")]
@@ -148,6 +150,10 @@ impl Bench {
     }
 
     fn shapes(self) -> anyhow::Result<Verdict> {
+        if let Some(record) = &self.grid.draw {
+            say!("{}", grid_figure::svg(record)?);
+            return Ok(Verdict::Done);
+        }
         let place = self.compute.place()?;
         let points = self.grid.points(self.model.as_deref())?;
         let speeds = place.run(|machine| grid::measure(&points, &machine.engine))?;
