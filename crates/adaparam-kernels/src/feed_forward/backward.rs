@@ -3,8 +3,9 @@
 use super::Shape;
 use super::layer::{Numbering, Operands};
 use super::pointwise::{Copy, GateSlope, Multiply, MultiplyRow, Slope};
+use super::product::product;
 use super::tape::{Rows, Shared, SharedPacked, Tape, rows_of};
-use crate::gemm::{Panels, tile};
+use crate::gemm::Panels;
 use crate::grid::{Reads, Writes, load, store, vectors};
 use crate::simd::{Instructions, Kernel, Simd};
 use crate::threads::Parts;
@@ -206,10 +207,9 @@ impl Backward<'_> {
 
     fn product(&self, rows: Rows, d: Reads, weight: usize, to: Writes, add: bool) {
         let panels = &self.transposed[weight];
-        let all = panels.cut(0..panels.count(), 0..panels.rows());
         let columns = self.numbering.rows[weight];
         // SAFETY: `d` has these rows, as wide as the transposed matrix is high; the target's belong to this task alone.
-        unsafe { tile(self.instructions, rows.count, d, all, to, columns, add) };
+        unsafe { product(self.instructions, rows.count, d, panels, to, columns, add) };
     }
 
     fn pack(&self, rows: Rows, from: Reads, parameter: usize) {

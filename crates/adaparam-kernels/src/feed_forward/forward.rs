@@ -2,9 +2,10 @@
 
 use super::layer::{Dense, Numbering, Operands};
 use super::pointwise::{Affine, Multiply};
+use super::product::product;
 use super::tape::{Rows, Shared, Tape, rows_of};
 use super::{Activation, Shape};
-use crate::gemm::{Panels, tile};
+use crate::gemm::Panels;
 use crate::grid::{Reads, Writes};
 use crate::simd::Instructions;
 
@@ -155,9 +156,8 @@ impl Forward<'_> {
 
     fn product(&self, rows: Rows, a: Reads, weight: usize, to: Writes) {
         let panels = &self.panels[weight];
-        let all = panels.cut(0..panels.count(), 0..panels.rows());
         let columns = self.numbering.columns[weight];
         // SAFETY: `a` has these rows, as wide as the matrix is high; the target's belong to this task alone.
-        unsafe { tile(self.instructions, rows.count, a, all, to, columns, false) };
+        unsafe { product(self.instructions, rows.count, a, panels, to, columns, false) };
     }
 }

@@ -12,6 +12,7 @@ mod forward;
 mod gradients;
 mod layer;
 mod pointwise;
+mod product;
 mod tape;
 
 pub use layer::{Layer, Operands, Wanted};

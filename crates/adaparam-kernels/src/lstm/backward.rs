@@ -12,6 +12,7 @@ use crate::memory::Buffer;
 use crate::reduce::{add, sum_rows};
 use crate::stack::clear_behind;
 use crate::threads::Parts;
+use std::ops::Range;
 
 impl Pass<'_> {
     /// Everything but the gradients of parameters, of the window that `tape` recorded. Uses the recording up.
@@ -138,59 +139,76 @@ impl Pass<'_> {
             unreachable!("a layer has two parts of the state");
         };
         let (dh, dc) = (Parts::new(dh), Parts::new(dc));
+        let cell = |t: usize, task: usize, rows: &Range<usize>| {
+            let (first, count) = (task * GROUP, rows.len());
+            let units = GROUP.min(hidden - first);
+            let row = |step: usize| step * batch + rows.start;
+            let at = |kept: &[f32], step: usize| {
+                Reads::new(kept, row(step) * hidden + first, hidden, count, units)
+            };
+            let (d_carried, d_output) = match above {
+                Above::Output(d) => (None, Some(at(d, t))),
+                Above::Carried(d) => (Some(at(d, t)), None),
+            };
+            let now = |carried| Writes::new(carried, row(0) * hidden + first, hidden, count, units);
+            engine.instructions().run(PlainCellGradient {
+                block: self.block(layer, rows, first, units),
+                gradients: Gradients {
+                    gates: Writes::new(
+                        &d_gates,
+                        row(t) * gates + first,
+                        gates,
+                        count,
+                        3 * hidden + units,
+                    ),
+                    c_before: at(c, t),
+                    c: at(c, t + 1),
+                    dh: now(&dh).reads(),
+                    d_carried,
+                    d_output,
+                    dc: now(&dc),
+                },
+            });
+        };
+        let at_once = panels.worth_a_task();
+        let product = |t: usize, task: usize, rows: &Range<usize>| {
+            let (first, count) = (task * at_once * panels.width(), rows.len());
+            let columns = (at_once * panels.width()).min(hidden - first);
+            let a = (t * batch + rows.start) * gates;
+            let a = Writes::new(&d_gates, a, gates, count, gates).reads();
+            let out = Writes::new(&dh, rows.start * hidden + first, hidden, count, columns);
+            // SAFETY: the gradients have rows of all gates, and these rows and columns belong to this task.
+            unsafe {
+                tile(
+                    engine.instructions(),
+                    count,
+                    a,
+                    panels.block(task, at_once),
+                    out,
+                    columns,
+                    false,
+                );
+            };
+        };
+        let (blocks, tasks) = (hidden.div_ceil(GROUP), panels.count().div_ceil(at_once));
+        let teams = self.teams(engine, layer);
+        if teams > 1 {
+            engine.pool().run(teams, |team, _| {
+                let rows = self.rows_of(team, teams);
+                for t in (0..self.steps()).rev() {
+                    (0..blocks).for_each(|task| cell(t, task, &rows));
+                    (0..tasks).for_each(|task| product(t, task, &rows));
+                }
+            });
+            return;
+        }
+        let rows = 0..batch;
         for t in (0..self.steps()).rev() {
             for (carried, d_final) in [&dh, &dc].into_iter().zip(d_final) {
                 self.enter(carried, d_final, hidden, t);
             }
-            engine.pool().run(hidden.div_ceil(GROUP), |task, _| {
-                let first = task * GROUP;
-                let units = GROUP.min(hidden - first);
-                let at = |kept: &[f32], step: usize| {
-                    Reads::new(kept, step * batch * hidden + first, hidden, batch, units)
-                };
-                let (d_carried, d_output) = match above {
-                    Above::Output(d) => (None, Some(at(d, t))),
-                    Above::Carried(d) => (Some(at(d, t)), None),
-                };
-                engine.instructions().run(PlainCellGradient {
-                    block: self.block(layer, first, units),
-                    gradients: Gradients {
-                        gates: Writes::new(
-                            &d_gates,
-                            t * batch * gates + first,
-                            gates,
-                            batch,
-                            3 * hidden + units,
-                        ),
-                        c_before: at(c, t),
-                        c: at(c, t + 1),
-                        dh: Writes::new(&dh, first, hidden, batch, units).reads(),
-                        d_carried,
-                        d_output,
-                        dc: Writes::new(&dc, first, hidden, batch, units),
-                    },
-                });
-            });
-            let a = Writes::new(&d_gates, t * batch * gates, gates, batch, gates).reads();
-            let at_once = panels.worth_a_task();
-            let tasks = panels.count().div_ceil(at_once);
-            engine.pool().run(tasks, |task, _| {
-                let first = task * at_once * panels.width();
-                let columns = (at_once * panels.width()).min(hidden - first);
-                let out = Writes::new(&dh, first, hidden, batch, columns);
-                // SAFETY: the gradients have rows of all gates, and these columns belong to this task.
-                unsafe {
-                    tile(
-                        engine.instructions(),
-                        batch,
-                        a,
-                        panels.block(task, at_once),
-                        out,
-                        columns,
-                        false,
-                    );
-                };
-            });
+            engine.pool().run(blocks, |task, _| cell(t, task, &rows));
+            engine.pool().run(tasks, |task, _| product(t, task, &rows));
         }
     }
 

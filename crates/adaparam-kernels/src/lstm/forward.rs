@@ -12,6 +12,7 @@ use crate::memory::Buffer;
 use crate::reduce::add;
 use crate::stack::{Keep, Operands, clear_behind};
 use crate::threads::Parts;
+use std::ops::Range;
 
 /// Most steps whose inputs are multiplied at once where nothing is kept: enough for weights to be read seldom, and few enough for
 /// what lies between two layers to stay in cache.
@@ -128,53 +129,68 @@ impl Pass<'_> {
         );
         let per_block = GATES / panels.width();
         let bias = self.weights(layer).bias;
-        for t in 0..self.steps() {
-            let before = Writes::new(&h, t * batch * hidden, hidden, batch, hidden).reads();
-            engine.pool().run(hidden.div_ceil(GROUP), |task, thread| {
-                let first = task * GROUP;
-                let units = GROUP.min(hidden - first);
-                let scratch = Writes::new(&tiles, thread * GATES * batch, GATES, batch, GATES);
-                let cut = panels.cut(task * per_block..(task + 1) * per_block, 0..hidden);
-                // SAFETY: the hidden state has rows of its size, and the tile belongs to this thread.
-                unsafe {
-                    tile(
-                        engine.instructions(),
-                        batch,
-                        before,
-                        cut,
-                        scratch,
-                        GATES,
-                        false,
-                    );
-                };
-                let at = |kept: &Parts<'_, f32>, step: usize| {
-                    Writes::new(kept, step * batch * hidden + first, hidden, batch, units)
-                };
-                let gates = Writes::new(
-                    &gates,
-                    t * batch * 4 * hidden + first,
-                    4 * hidden,
-                    batch,
-                    3 * hidden + units,
+        let block = |t: usize, task: usize, rows: &Range<usize>, thread: usize| {
+            let count = rows.len();
+            let row = |step: usize| step * batch + rows.start;
+            let before = Writes::new(&h, row(t) * hidden, hidden, count, hidden).reads();
+            let first = task * GROUP;
+            let units = GROUP.min(hidden - first);
+            let scratch = Writes::new(&tiles, thread * GATES * batch, GATES, count, GATES);
+            let cut = panels.cut(task * per_block..(task + 1) * per_block, 0..hidden);
+            // SAFETY: the hidden state has rows of its size, and the tile belongs to this thread.
+            unsafe {
+                tile(
+                    engine.instructions(),
+                    count,
+                    before,
+                    cut,
+                    scratch,
+                    GATES,
+                    false,
                 );
-                engine.instructions().run(PlainCell {
-                    block: self.block(layer, first, units),
-                    kept: Kept {
-                        c_before: at(&c, t).reads(),
-                        gates,
-                        c: at(&c, t + 1),
-                        h: at(&h, t + 1),
-                        output: output.map(|output| at(output, t)),
-                    },
-                    tile: scratch.reads(),
-                    input: Some(gates.reads()),
-                    biases: [
-                        (!bias.is_empty())
-                            .then(|| Reads::new(bias, first, 0, 1, 3 * hidden + units)),
-                        None,
-                    ],
-                });
+            };
+            let at = |kept: &Parts<'_, f32>, step: usize| {
+                Writes::new(kept, row(step) * hidden + first, hidden, count, units)
+            };
+            let gates = Writes::new(
+                &gates,
+                row(t) * 4 * hidden + first,
+                4 * hidden,
+                count,
+                3 * hidden + units,
+            );
+            engine.instructions().run(PlainCell {
+                block: self.block(layer, rows, first, units),
+                kept: Kept {
+                    c_before: at(&c, t).reads(),
+                    gates,
+                    c: at(&c, t + 1),
+                    h: at(&h, t + 1),
+                    output: output.map(|output| at(output, t)),
+                },
+                tile: scratch.reads(),
+                input: Some(gates.reads()),
+                biases: [
+                    (!bias.is_empty()).then(|| Reads::new(bias, first, 0, 1, 3 * hidden + units)),
+                    None,
+                ],
             });
+        };
+        let (steps, blocks) = (self.steps(), hidden.div_ceil(GROUP));
+        let teams = self.teams(engine, layer);
+        if teams > 1 {
+            engine.pool().run(teams, |team, thread| {
+                let rows = self.rows_of(team, teams);
+                for t in 0..steps {
+                    (0..blocks).for_each(|task| block(t, task, &rows, thread));
+                }
+            });
+            return;
+        }
+        for t in 0..steps {
+            engine
+                .pool()
+                .run(blocks, |task, thread| block(t, task, &(0..batch), thread));
             for carried in [&h, &c] {
                 self.hold_ended(carried, hidden, first_step, t);
             }
