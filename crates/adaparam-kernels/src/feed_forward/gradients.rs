@@ -13,8 +13,6 @@ use crate::threads::Parts;
 
 /// Rows of a gradient that are one task: columns of what entered the matrix. An odd number of cache lines.
 const TASK: usize = 48;
-/// Rows whose distance is a multiple of this crowd into few places of the cache.
-const CROWDED: usize = 32;
 
 /// What entered a matrix.
 struct Entered<'a> {
@@ -107,17 +105,15 @@ pub(super) fn write(
                 let (weight, Entered { data, columns }) = &matrices[matrix];
                 let packed = &packed[*weight];
                 let mut left = Reads::new(data, first, *columns, rows, count);
-                if columns.is_multiple_of(CROWDED) {
-                    let to = Writes::new(&scratch, thread * rows * TASK, TASK, rows, TASK);
-                    // The rectangles have these rows and columns; the scratch is this thread's.
-                    instructions.run(Copy {
-                        rows,
-                        columns: count,
-                        from: left,
-                        to,
-                    });
-                    left = to.reads();
-                }
+                let to = Writes::new(&scratch, thread * rows * TASK, TASK, rows, TASK);
+                // The rectangles have these rows and columns; the scratch is this thread's.
+                instructions.run(Copy {
+                    rows,
+                    columns: count,
+                    from: left,
+                    to,
+                });
+                left = to.reads();
                 let n = packed.columns;
                 let out = Writes::new(&shared[*weight], first * n, n, count, n);
                 // SAFETY: the left operand has these rows and columns, and these rows of the gradient are this task's.
