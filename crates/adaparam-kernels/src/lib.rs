@@ -2,9 +2,8 @@
 //!
 //! - [`stack`]: the contract of all recurrent stacks, forward and backward through time of a whole window;
 //! - [`alstm`] and [`lstm`]: the stacks of adaptive and plain LSTMs;
-//! - [`softmax`], [`embedding`], [`adam`], [`sum`]: the rest of a language model's training step;
 //! - [`feed_forward`]: adaptive feed-forward layers, forward and backward;
-//! - [`softmax`], [`embedding`], [`adam`], [`sgd`]: the rest of a language model's training step;
+//! - [`softmax`], [`embedding`], [`adam`], [`sgd`], [`sum`]: the rest of a language model's training step;
 //! - [`gemm`], [`math`], [`memory`]: products on packed panels, vector functions, buffers of an [`Element`];
 //! - [`simd`], [`threads`], [`Precision`]: instruction sets chosen at run time, a pool of threads, and the numbers that products
 //!   multiply. An [`Engine`] is one of each;

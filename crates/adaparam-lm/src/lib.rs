@@ -82,7 +82,6 @@ pub use scorer::{
     BoltOnResult, BoltOnResults, CacheSettings, DynamicSettings, FlagSettings, GradientStatistics,
     Grid, KeptStatistics, Limits, PlainReading, Scored, Scorer, Scoring, SearchText, Tuned, tune,
 };
-pub use scorer::{PlainReading, Scorer};
 pub use shapes::{Pass, Side, StackKind, StackPoint, StackSpeed};
 pub use snapshot::{Best, Counters, Snapshot, weights_sum};
 pub use speed::{Activity, PhaseSpeed, Speed, Together, measure};
