@@ -43,7 +43,7 @@ impl WeightDrop {
         }
     }
 
-    /// Numbers that it keeps for weights of `shapes`, given by their counts.
+    /// Numbers that it keeps for the weights of a model.
     pub(crate) fn numbers(model: &LanguageModel, probability: f64) -> usize {
         let shapes = model.shapes();
         let weights = Self::new(model, probability).dropped;

@@ -35,13 +35,6 @@ impl Chain {
         Self { layers }
     }
 
-    fn slots(&self, of: impl Fn(&dyn Stack) -> Vec<Slot>) -> Vec<Slot> {
-        let layers = self.layers.iter().enumerate();
-        layers
-            .flat_map(|(index, layer)| of_layer(index, of(&**layer)))
-            .collect()
-    }
-
     /// Where the slots of each layer are among those of all.
     fn ranges(&self, count: impl Fn(&dyn Stack) -> usize) -> Vec<Range<usize>> {
         let mut end = 0;
@@ -82,11 +75,17 @@ impl Stack for Chain {
     }
 
     fn parameters(&self) -> Vec<Slot> {
-        self.slots(|layer| layer.parameters())
+        let layers = self.layers.iter().enumerate();
+        layers
+            .flat_map(|(index, layer)| of_layer(index, layer.parameters()))
+            .collect()
     }
 
     fn states(&self) -> Vec<Slot> {
-        self.slots(|layer| layer.states())
+        let layers = self.layers.iter().enumerate();
+        layers
+            .flat_map(|(index, layer)| of_layer(index, layer.states()))
+            .collect()
     }
 
     fn sites(&self) -> Vec<Slot> {

@@ -11,6 +11,10 @@ use crate::settings::{Kind, not_negative};
 
 /// Configuration of an [`Lstm`].
 #[derive(Config, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a choice by itself, and the derived code has them too"
+)]
 pub struct LstmConfig {
     /// The size `I` of the input.
     pub d_input: usize,
@@ -93,11 +97,11 @@ impl LstmConfig {
                 .init(device)
         };
         let stack = Stacked::new(sizes, layer);
-        let site = match self.inter_layer {
-            false => Some("hidden"),
-            true => (self.n_layers > 1).then_some("inter_layer"),
+        let rates = match (self.inter_layer, self.n_layers) {
+            (false, _) => vec![("hidden", self.dropout)],
+            (true, 1) => Vec::new(),
+            (true, _) => vec![("inter_layer", self.dropout)],
         };
-        let rates: Vec<(&str, f64)> = site.map(|site| (site, self.dropout)).into_iter().collect();
         stack
             .with_dropout(&rates)
             .with_batch_first(self.batch_first)
