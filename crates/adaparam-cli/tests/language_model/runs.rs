@@ -160,7 +160,7 @@ fn every_run_has_a_page_with_its_curves() {
         "Vocabulary",
         "Most memory of the process",
         "Samples",
-        "train.clip = 1.0",
+        "train.<wbr>clip = 1.<wbr>0",
         ">finished<",
         "name=\"viewport\"",
         "prefers-color-scheme",
