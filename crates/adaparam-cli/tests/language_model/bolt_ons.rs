@@ -126,7 +126,7 @@ fn dynamic_evaluation_keeps_its_statistics_for_these_weights_and_comes_out_the_s
         .concat(),
     );
     let of_file: Value = serde_json::from_str(&of_file).unwrap();
-    assert_eq!(of_file["loss"].as_f64().unwrap(), learnt[0]);
+    assert_eq!(vec![of_file["loss"].as_f64().unwrap()], learnt);
 
     tiny.write(
         "text.txt",

@@ -22,6 +22,10 @@ adaparam::settings! {
     }
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "a rule is given a reference"
+)]
 fn not_zero(count: &usize) -> Option<String> {
     (*count == 0).then(|| "must be a whole number above 0".to_owned())
 }
@@ -111,8 +115,8 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
     let (whole_a, rest_a) = a.as_chunks::<LANES>();
     let (whole_b, rest_b) = b.as_chunks::<LANES>();
     for (a, b) in whole_a.iter().zip(whole_b) {
-        for lane in 0..LANES {
-            lanes[lane] += a[lane] * b[lane];
+        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+            *lane += a * b;
         }
     }
     let rest: f32 = rest_a.iter().zip(rest_b).map(|(a, b)| a * b).sum();
@@ -271,7 +275,11 @@ mod tests {
         }
         assert_eq!(cache.columns[0].words, [7, 1, 3, 5, 7]);
         assert_eq!(cache.columns[1].words, [8, 2, 4, 6, 8]);
-        assert_eq!(cache.columns[1].outputs[3..6], [3.0, 4.0, 5.0]);
+        let bits: Vec<u32> = cache.columns[1].outputs[3..6]
+            .iter()
+            .map(|number| number.to_bits())
+            .collect();
+        assert_eq!(bits, [3_f32, 4.0, 5.0].map(f32::to_bits));
         assert_eq!(cache.columns[1].outputs.len(), 15);
     }
 

@@ -101,7 +101,9 @@ impl Scoring {
     ///
     /// Panics if statistics are needed and there are none.
     pub fn scorer<'a>(&self, model: Scored<'a>, batch: usize) -> Box<dyn Scorer + 'a> {
-        let temperature = self.temperature.filter(|&temperature| temperature != 1.0);
+        let temperature = self
+            .temperature
+            .filter(|it| it.to_bits() != 1_f64.to_bits());
         if !self.is_dynamic() && temperature.is_none() && self.cache.is_none() {
             let Scored {
                 machine,

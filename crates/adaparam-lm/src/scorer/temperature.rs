@@ -54,7 +54,7 @@ impl<'a> Temperatures<'a> {
                 for (scores, &target) in rows.zip(targets) {
                     let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
                     for score in &mut *scores {
-                        *score = ((*score - most) as f64 / temperature) as f32;
+                        *score = (f64::from(*score - most) / temperature) as f32;
                     }
                     below.push(scores[target as usize]);
                 }

@@ -173,7 +173,7 @@ fn without_theta_the_cache_alone_is_how_often_words_came_in_the_window() {
                 };
                 let loss = ours[step * batch + column];
                 assert!(
-                    loss == expected || (loss - expected).abs() < 1e-5,
+                    loss.to_bits() == expected.to_bits() || (loss - expected).abs() < 1e-5,
                     "{step}: {loss} for {expected}"
                 );
             }

@@ -233,7 +233,7 @@ impl Overlays {
         let others = grid.temperatures.iter().copied();
         overlays
             .temperatures
-            .extend(others.filter(|&temperature| temperature != 1.0));
+            .extend(others.filter(|it| it.to_bits() != 1_f64.to_bits()));
         for &window in &grid.windows {
             for &theta in &grid.thetas {
                 let look = overlays.looks.len();
