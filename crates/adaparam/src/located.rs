@@ -46,6 +46,8 @@ pub(crate) struct Located {
     pub(crate) context: Context,
     /// Its numbers, which lie by rows without gaps.
     pub(crate) values: FlexTensor,
+    /// Whether they had to be copied for that.
+    pub(crate) is_copy: bool,
     /// Its place in the graph; none without autodiff.
     pub(crate) node: Option<NodeGuard>,
     pub(crate) has_gradient: bool,
@@ -58,9 +60,11 @@ impl Located {
             return None;
         }
         if let Ok(values) = tensor.clone().try_into_primitive::<Flex>() {
+            let (values, is_copy) = without_gaps(values);
             return Some(Self {
                 context: Context::Plain,
-                values: without_gaps(values),
+                values,
+                is_copy,
                 node: None,
                 has_gradient: false,
             });
@@ -78,19 +82,22 @@ impl Located {
     fn in_graph(context: Context, tensor: FloatTensor<Autodiff<Flex>>) -> Self {
         let has_gradient = tensor.is_tracked();
         let (values, node) = tensor.into_parts();
+        let (values, is_copy) = without_gaps(values);
         Self {
             context,
-            values: without_gaps(values),
+            values,
+            is_copy,
             node: Some(node),
             has_gradient,
         }
     }
 }
 
-fn without_gaps(tensor: FlexTensor) -> FlexTensor {
+/// The numbers without gaps, and whether they had to be copied for that.
+fn without_gaps(tensor: FlexTensor) -> (FlexTensor, bool) {
     if tensor.as_slice::<f32>().is_some() {
-        tensor
+        (tensor, false)
     } else {
-        tensor.to_contiguous()
+        (tensor.to_contiguous(), true)
     }
 }

@@ -5,6 +5,7 @@ use super::gates::parts;
 use super::gating::{Gating, MainState};
 use super::latent::PolicyLatent;
 use super::policy::{PolicySplit, PolicyStart, SubPolicies};
+use super::product::{product, product_of_columns};
 
 /// One layer of an [`AdaptiveStack`](super::AdaptiveStack), for one step: an LSTM whose linear maps are adapted by a
 /// policy. Paper eq. (8):
@@ -50,7 +51,7 @@ impl AdaptiveCell {
     /// - `z`: `[B, A]`
     /// - output: `[B, P]`
     pub fn policy(&self, z: Tensor<2>) -> Tensor<2> {
-        let pi = z.matmul(self.projection.val()).tanh();
+        let pi = product(z, &self.projection).tanh();
         match self.start {
             PolicyStart::Paper => pi,
             PolicyStart::Identity => pi + 1.0,
@@ -67,15 +68,10 @@ impl AdaptiveCell {
         let [d_input, _] = self.weight_input.dims();
         assert_shape!(x, [_, d_input]);
         let n_parts = self.gating.parts();
-        let from_input = adapted_product(
-            self.weight_input.val(),
-            x,
-            pi.input,
-            pi.input_product,
-            n_parts,
-        ); // [B, 4H]
+        let from_input =
+            adapted_product(&self.weight_input, x, pi.input, pi.input_product, n_parts); // [B, 4H]
         let from_hidden = adapted_product(
-            self.weight_hidden.val(),
+            &self.weight_hidden,
             state.hidden.clone(),
             pi.hidden,
             pi.hidden_product,
@@ -104,24 +100,28 @@ impl AdaptiveCell {
 /// - `d_in`: `[B, N]` if the gates share it, `[B, P N]` if each has its own
 /// - `d_out` and output: `[B, P H]`
 fn adapted_product(
-    weight: Tensor<2>,
+    weight: &Param<Tensor<2>>,
     v: Tensor<2>,
     d_in: Option<Tensor<2>>,
     d_out: Option<Tensor<2>>,
     n_parts: usize,
 ) -> Tensor<2> {
-    let product = match d_in {
-        None => v.matmul(weight),
-        Some(d_in) if d_in.dims() == v.dims() => (v * d_in).matmul(weight),
+    let result = match d_in {
+        None => product(v, weight),
+        Some(d_in) if d_in.dims() == v.dims() => product(v * d_in, weight),
         Some(d_in) => {
-            let gates = parts(d_in, n_parts).zip(parts(weight, n_parts));
-            let products = gates.map(|(d_in, weight)| (v.clone() * d_in).matmul(weight)); // [B, H]
+            let d_part = weight.lazy_shape()[1] / n_parts;
+            let gates = parts(d_in, n_parts).enumerate();
+            let products = gates.map(|(part, d_in)| {
+                let columns = part * d_part..(part + 1) * d_part;
+                product_of_columns(v.clone() * d_in, weight, columns) // [B, H]
+            });
             Tensor::cat(products.collect(), 1) // [B, P H]
         }
     };
     match d_out {
-        Some(d_out) => product * d_out,
-        None => product,
+        Some(d_out) => result * d_out,
+        None => result,
     }
 }
 

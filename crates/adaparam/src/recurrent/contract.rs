@@ -300,8 +300,17 @@ fn unroll<R: Recurrent + ?Sized>(
     }
     let state = state.unwrap_or_else(|| layers.zero_state(batch_size, &input.device()));
     let step = |x, state| layers.step(x, state, masks);
-    match lengths {
+    let window = || match lengths {
         None => step_by_step(input, state, step),
         Some(lengths) => step_by_step_ragged(input, lengths, state, step),
-    }
+    };
+    #[cfg(feature = "kernels")]
+    return match layers.execution() {
+        Execution::Readable => fused::outside_windows(window),
+        // To pack weights for a single step would take longer than the step.
+        Execution::Fused | Execution::FusedBf16 if steps > 1 => fused::one_window(window),
+        Execution::Fused | Execution::FusedBf16 => window(),
+    };
+    #[cfg(not(feature = "kernels"))]
+    window()
 }

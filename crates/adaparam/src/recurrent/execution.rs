@@ -18,6 +18,9 @@ pub enum Execution {
     ///   has two biases.
     ///
     /// A stack keeps the buffers of one window for the next; its clones share them.
+    ///
+    /// A cell of which the kernels know nothing is computed step by step. On the CPU its products
+    /// ([`product`](super::product)) then have their weights packed once for the window.
     #[default]
     Fused,
     /// As [`Fused`](Self::Fused), with products of `bf16` numbers: weights, and what they are multiplied with, are rounded to

@@ -9,6 +9,7 @@ use super::contract::Recurrent;
 use super::gates::split;
 use super::kind::RecurrentKind;
 use super::masks::dropped;
+use super::product::{biased, product, product_of_columns};
 use super::sizes::StackSizes;
 use super::slot::Slot;
 use super::stacked::Stacked;
@@ -122,24 +123,22 @@ impl Cell for GruCell {
 
     fn step(&self, x: Tensor<2>, state: Vec<Tensor<2>>, masks: &[Option<Tensor<2>>]) -> CellStep {
         let [h] = state.try_into().expect("a GRU has one state");
-        let biased = |product: Tensor<2>, bias: &Option<Param<Tensor<1>>>| match bias {
-            Some(bias) => product + bias.val().unsqueeze(),
-            None => product,
-        };
-        let from_input = biased(x.matmul(self.weight_input.val()), &self.bias); // [B, 3H]
+        let from_input = biased(product(x, &self.weight_input), self.bias.as_ref()); // [B, 3H]
         let [x_r, x_u, x_n] = split(from_input); // [B, H] each
         let (u, n) = match self.form {
             GruForm::Cudnn => {
-                let product = h.clone().matmul(self.weight_hidden.val());
-                let [h_r, h_u, h_n] = split(biased(product, &self.bias_hidden));
+                let from_hidden = product(h.clone(), &self.weight_hidden);
+                let [h_r, h_u, h_n] = split(biased(from_hidden, self.bias_hidden.as_ref()));
                 let r = sigmoid(x_r + h_r);
                 (sigmoid(x_u + h_u), (x_n + r * h_n).tanh())
             }
             GruForm::Cho => {
-                let [of_r, of_u, of_n] = split(self.weight_hidden.val()); // [H, H] each
-                let r = sigmoid(x_r + h.clone().matmul(of_r));
-                let u = sigmoid(x_u + h.clone().matmul(of_u));
-                (u, (x_n + (r * h.clone()).matmul(of_n)).tanh())
+                let d_hidden = self.d_hidden();
+                let (gates, candidate) = (0..2 * d_hidden, 2 * d_hidden..3 * d_hidden);
+                let [h_r, h_u] = split(product_of_columns(h.clone(), &self.weight_hidden, gates));
+                let (r, u) = (sigmoid(x_r + h_r), sigmoid(x_u + h_u));
+                let h_n = product_of_columns(r * h.clone(), &self.weight_hidden, candidate);
+                (u, (x_n + h_n).tanh())
             }
         };
         let output = u.clone() * (h - n.clone()) + n;

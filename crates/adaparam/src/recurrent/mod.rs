@@ -145,7 +145,7 @@ pub use contract::Recurrent;
 pub use dropout::SiteDropout;
 pub use execution::Execution;
 #[cfg(feature = "kernels")]
-pub use fused::{Workspace, engine, set_threads};
+pub use fused::{Workspace, engine, on_engine, one_window, set_threads};
 pub use gates::LstmLayerState;
 pub use gating::{Gating, MainState};
 pub use gru::{Gru, GruCell, GruForm, GruSettings};
@@ -169,7 +169,7 @@ pub use multiplicative::MultiplicativeState;
 pub use multiplicative_integration::MultiplicativeIntegration;
 pub use nas::{Nas, NasCell, NasSettings};
 pub use policy::{InputTying, LstmAdaptation, PolicyLayout, PolicySplit, PolicyStart, SubPolicies};
-pub use product::product;
+pub use product::{product, product_of_columns};
 pub use rhn::{Rhn, RhnCell, RhnSettings};
 pub use rnn::{Rnn, RnnCell, RnnSettings};
 pub use sizes::StackSizes;

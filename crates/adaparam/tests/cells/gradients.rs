@@ -24,8 +24,11 @@ fn every_layer_gives_what_its_equations_give_with_all_gradients() {
         for (seed, sizes) in [(1, SIZES), (2, larger)] {
             let given = Given::drawn(&case, sizes, seed);
             let expected = given.by_the_tape(&case);
-            let ours = case.by_the_layer(&given, Execution::Readable);
-            assert_agree(&case.name, &ours, &expected, 1e-5, 0.0);
+            for execution in [Execution::Readable, Execution::Fused] {
+                let ours = case.by_the_layer(&given, execution);
+                let what = format!("{}, {execution:?}", case.name);
+                assert_agree(&what, &ours, &expected, 1e-5, 0.0);
+            }
         }
     }
 }

@@ -7,5 +7,6 @@ mod given;
 mod golden;
 mod gradients;
 mod laws;
+mod packed;
 mod tape;
 mod vectors;

@@ -10,6 +10,7 @@ mod engine;
 pub(crate) mod lstm;
 mod operation;
 mod packing;
+mod product;
 mod workspace;
 
 use adaparam_kernels::Precision;
@@ -21,6 +22,8 @@ use super::masks::Masks;
 use super::state::State;
 use arguments::Call;
 pub use engine::{engine, set_threads};
+pub use product::{on_engine, one_window};
+pub(crate) use product::{outside_windows, packed_product};
 pub use workspace::Workspace;
 
 /// The window and where it is computed, if it is to be fused and kernels can compute it.
