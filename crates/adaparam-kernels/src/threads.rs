@@ -138,10 +138,10 @@ impl Pool {
                 &'static (dyn Fn(usize, usize) + Sync),
             >(task)
         };
-        // SAFETY: the job is closed with nobody inside, so nobody reads it.
-        shared
-            .job
-            .with_mut(|job| unsafe { *job = Some(Job(forgotten)) });
+        shared.job.with_mut(|job| {
+            // SAFETY: the job is closed with nobody inside, so nobody reads it.
+            unsafe { *job = Some(Job(forgotten)) }
+        });
         shared.state.fetch_add(JOB | OPEN, Ordering::SeqCst);
         let _close = Close(shared);
         shared.wake();
@@ -219,8 +219,10 @@ impl Shared {
                     .is_ok()
             {
                 last = state / JOB;
-                // SAFETY: this thread is inside an open job, so `job` was written before and stays until it leaves.
-                let job = self.job.with(|job| unsafe { *job });
+                let job = self.job.with(|job| {
+                    // SAFETY: this thread is inside an open job, so `job` was written before and stays until it leaves.
+                    unsafe { *job }
+                });
                 let Job(task) = job.expect("an open job has a task");
                 let result = catch_unwind(AssertUnwindSafe(|| self.work(worker, task)));
                 if result.is_err() {

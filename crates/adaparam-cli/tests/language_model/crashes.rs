@@ -36,7 +36,7 @@ fn small() -> TinyRun {
 }
 
 /// A run of one epoch of some steps.
-fn train<'a>(out: &'a str) -> Vec<&'a str> {
+fn train(out: &str) -> Vec<&str> {
     [&TRAIN[..], &["--set", "train.epochs=1"], &SMALL, &[out]].concat()
 }
 
