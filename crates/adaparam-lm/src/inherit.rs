@@ -155,7 +155,8 @@ impl Snapshot {
     ) -> Result<(), LmError> {
         let averages = before.optimiser.evaluation_values();
         let slots = before.optimiser.slots().into_iter().map(|slot| {
-            let is_average = averages.is_some_and(|values| std::ptr::eq(values, &*slot.values));
+            let is_average =
+                averages.is_some_and(|values| std::ptr::eq(values, slot.values.as_slice()));
             let pairs = slot.values.iter().zip(&self.weights).zip(by_words);
             let values = pairs.map(|((values, weight), of_words)| {
                 if !of_words || values.is_empty() {

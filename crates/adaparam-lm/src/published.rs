@@ -257,7 +257,6 @@ fn other_cells() -> Vec<Preset> {
             cell: CellChoice::of(&RhnSettings {
                 depth: 10,
                 transform_bias: -2.0,
-                ..RhnSettings::default()
             }),
             ..ModelSpec::default()
         },

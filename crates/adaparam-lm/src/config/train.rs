@@ -110,6 +110,7 @@ pub enum RateScale {
 
 impl RateScale {
     // Keys that came later are not written where they are usual: sums of older configurations stay what they are.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
     fn is_default(&self) -> bool {
         *self == Self::Read
     }

@@ -118,10 +118,10 @@ crate::settings! {
         /// whether there are two biases that are added together, as in PyTorch
         #[serde(skip_serializing_if = "is_false")]
         pub second_bias: bool = false;
-        /// whether dropout is on what a layer reads of the one below (inter_layer), and not on hidden states (hidden)
+        /// whether dropout is on what a layer reads of the one below (`inter_layer`), and not on hidden states (`hidden`)
         #[serde(skip_serializing_if = "is_false")]
         pub inter_layer: bool = false;
-        /// how weights begin: semi_orthogonal with a forget bias of 1, or uniform
+        /// how weights begin: `semi_orthogonal` with a forget bias of 1, or uniform
         #[serde(skip_serializing_if = "is_usual")]
         pub start: RecurrentInitializer = RecurrentInitializer::SemiOrthogonal;
         /// largest weight and bias of a uniform start, which it then is; 0 for one over the root of the layer's size
