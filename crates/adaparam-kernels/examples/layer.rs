@@ -1,6 +1,7 @@
 //! Times forward and backward of a static layer of 784 × 110 and of one with adapted singular values, on batches of 128.
 //!
 //! `cargo run --release -p adaparam-kernels --example layer -- [threads] [repetitions]`
+#![allow(clippy::print_stdout)]
 
 use std::time::Instant;
 

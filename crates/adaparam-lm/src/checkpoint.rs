@@ -161,7 +161,8 @@ pub fn save(run: &Path, snapshot: &Snapshot) -> Result<PathBuf, RunError> {
 
 /// The files of a checkpoint, their sums the last. Each is made when it is asked for: they are large.
 fn files(snapshot: &Snapshot) -> impl Iterator<Item = (&'static str, Vec<u8>)> {
-    let contents: [(&str, fn(&Snapshot) -> Vec<u8>); 5] = [
+    type Content = fn(&Snapshot) -> Vec<u8>;
+    let contents: [(&str, Content); 5] = [
         (WEIGHTS, Snapshot::weights_bytes),
         (OPTIMISER, Snapshot::optimiser_bytes),
         (STATE, |snapshot| snapshot.state_file().to_bytes()),

@@ -13,9 +13,9 @@ use adaparam_lm::{
 
 fn config(folder: &Path, kind: &str) -> LanguageModelConfig {
     let text = format!(
-        "[data]\nset = \"files\"\ntrain = {:?}\n\n[model]\nembedding = 5\nhidden = 7\n\n[model.cell]\nkind = \"{kind}\"\n\n\
+        "[data]\nset = \"files\"\ntrain = \"{}\"\n\n[model]\nembedding = 5\nhidden = 7\n\n[model.cell]\nkind = \"{kind}\"\n\n\
          [train]\nepochs = 1\nbatch = 4\nwindow = 8\nvalid_batch = 2\ntest_batch = 2\n",
-        folder.join("text.txt")
+        folder.join("text.txt").display()
     );
     let config = LanguageModelConfig::parse("tiny.toml", &text).unwrap();
     config.check().unwrap();

@@ -26,11 +26,13 @@ fn numbers<P: Policy>(
         None => layer.forward(x.clone()),
         Some(context) => layer.forward_with_context(x.clone(), context.clone()),
     };
-    let weights =
-        Tensor::<1, burn::tensor::Int>::arange(0..y.shape().num_elements() as i64, &y.device())
-            .float()
-            .sin()
-            .reshape(y.dims());
+    let weights = Tensor::<1, burn::tensor::Int>::arange(
+        0..i64::try_from(y.shape().num_elements()).unwrap(),
+        &y.device(),
+    )
+    .float()
+    .sin()
+    .reshape(y.dims());
     let gradients = (y.clone() * weights).sum().backward();
     let mut all = vec![values(y)];
     all.extend(

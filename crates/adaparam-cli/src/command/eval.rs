@@ -171,14 +171,13 @@ impl Eval {
                 weights: &weights,
                 statistics: statistics.as_ref(),
             };
-            match &search {
-                Some(search) => self.tune(search, model, &opened, &pieces, &stop),
-                None => {
-                    let compared = compared.as_ref().map(|machine| Scored { machine, ..model });
-                    pieces.iter().try_for_each(|piece| {
-                        self.evaluate(model, compared, &scoring, snapshot, piece, &stop)
-                    })
-                }
+            if let Some(search) = &search {
+                self.tune(search, model, &opened, &pieces, &stop)
+            } else {
+                let compared = compared.as_ref().map(|machine| Scored { machine, ..model });
+                pieces.iter().try_for_each(|piece| {
+                    self.evaluate(model, compared, &scoring, snapshot, piece, &stop)
+                })
             }
         })??;
         Ok(Verdict::Done)

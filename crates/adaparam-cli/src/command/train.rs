@@ -310,7 +310,7 @@ impl Train {
 fn told_words(words: &MatchedWords) -> String {
     let some = |all: &[String]| match all {
         [] => "0".to_owned(),
-        [few @ ..] if few.len() <= SHOWN_WORDS => format!("{} ({})", few.len(), few.join(", ")),
+        few if few.len() <= SHOWN_WORDS => format!("{} ({})", few.len(), few.join(", ")),
         many => format!("{} ({}, ...)", many.len(), many[..SHOWN_WORDS].join(", ")),
     };
     format!(

@@ -172,7 +172,8 @@ mod tests {
         for tokens in Tokens::all() {
             let line = text("床 前 明 月 光 疑 是 地 上 霜 举 头 望\n");
             let split = TextSplit::cut(tokens, &line, 0.1, 0.1).unwrap();
-            let parts = [&split.train, &split.valid, &split.test].map(|part| part.content());
+            let parts =
+                [&split.train, &split.valid, &split.test].map(super::super::corpus::Text::content);
             assert_eq!(parts.concat(), line.content(), "{tokens:?}");
         }
     }

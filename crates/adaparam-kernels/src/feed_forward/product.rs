@@ -37,7 +37,7 @@ pub(super) unsafe fn product(
                 out,
                 columns,
                 add,
-            )
+            );
         };
     }
 }

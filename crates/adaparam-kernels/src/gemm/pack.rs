@@ -470,7 +470,7 @@ mod tests {
                 let scale = scales[column];
                 let of_column = (0..rows).map(|row| matrix[row * COLUMNS + column].abs());
                 let largest = of_column.fold(0.0, f32::max);
-                assert_eq!(scale, largest / BYTE);
+                assert_eq!(scale.to_bits(), (largest / BYTE).to_bits());
                 let error = (f32::from(number) * scale - matrix[row * COLUMNS + column]).abs();
                 assert!(
                     error <= scale * 0.5001,

@@ -14,6 +14,10 @@ pub enum TrainPrecision {
 
 impl TrainPrecision {
     /// Whether it is the usual one, which configurations do not mention.
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "what serde asks is given a reference"
+    )]
     pub(super) fn is_usual(&self) -> bool {
         *self == Self::default()
     }

@@ -94,20 +94,20 @@ fn for_each_model(mut check: impl FnMut(Scored<'_>)) {
     }
 }
 
-fn cache(window: usize, theta: f64, lambda: f64) -> Option<CacheSettings> {
-    Some(CacheSettings {
+fn cache(window: usize, theta: f64, lambda: f64) -> CacheSettings {
+    CacheSettings {
         window,
         theta,
         lambda,
-    })
+    }
 }
 
-fn dynamic(rate: f64, decay: f64) -> Option<DynamicSettings> {
-    Some(DynamicSettings {
+fn dynamic(rate: f64, decay: f64) -> DynamicSettings {
+    DynamicSettings {
         rate,
         decay,
         ..DynamicSettings::default()
-    })
+    }
 }
 
 fn bits(losses: &[f32]) -> Vec<u32> {
@@ -128,8 +128,8 @@ fn without_lambda_rate_and_heat_it_is_static_evaluation_to_the_bit() {
         for batch in [1, 3] {
             let alone = losses(&Scoring::default(), model, batch, 20);
             let nothing = Scoring {
-                cache: cache(7, 0.5, 0.0),
-                dynamic: dynamic(0.0, 0.02),
+                cache: Some(cache(7, 0.5, 0.0)),
+                dynamic: Some(dynamic(0.0, 0.02)),
                 temperature: Some(1.0),
             };
             assert_eq!(bits(&losses(&nothing, model, batch, 20)), bits(&alone));
@@ -142,7 +142,7 @@ fn a_vanishing_rate_is_static_evaluation_by_the_path_that_learns() {
     for_each_model(|model| {
         let alone = losses(&Scoring::default(), model, 1, 20);
         let hardly = Scoring {
-            dynamic: dynamic(1e-30, 0.02),
+            dynamic: Some(dynamic(1e-30, 0.02)),
             ..Scoring::default()
         };
         // Windows of another length sum in another order.
@@ -155,7 +155,7 @@ fn without_theta_the_cache_alone_is_how_often_words_came_in_the_window() {
     let (window, batch) = (9, 2);
     for_each_model(|model| {
         let only_cache = Scoring {
-            cache: cache(window, 0.0, 1.0),
+            cache: Some(cache(window, 0.0, 1.0)),
             ..Scoring::default()
         };
         let ours = losses(&only_cache, model, batch, 7);
@@ -185,7 +185,7 @@ fn without_theta_the_cache_alone_is_how_often_words_came_in_the_window() {
 fn what_is_bolted_on_depends_on_the_window_that_is_read_only_by_rounding() {
     for_each_model(|model| {
         let scoring = Scoring {
-            cache: cache(13, 0.7, 0.3),
+            cache: Some(cache(13, 0.7, 0.3)),
             temperature: Some(1.3),
             dynamic: None,
         };
@@ -217,8 +217,8 @@ fn a_temperature_divides_scores() {
         assert_near(&ours, &expected, 1e-5);
         // Without any cache left of it, a temperature beside a learning model is the same.
         let hardly = Scoring {
-            dynamic: dynamic(1e-30, 0.0),
-            cache: cache(3, 1.0, 0.0),
+            dynamic: Some(dynamic(1e-30, 0.0)),
+            cache: Some(cache(3, 1.0, 0.0)),
             temperature: Some(1.7),
         };
         assert_near(&losses(&hardly, model, 1, 20), &expected, 1e-5);
@@ -231,7 +231,7 @@ fn learning_helps_on_a_text_that_repeats_and_comes_out_the_same_twice() {
         let mean = |losses: &[f32]| losses.iter().sum::<f32>() / losses.len() as f32;
         let ids: Vec<u32> = [1, 4, 2, 8, 5, 7].repeat(40);
         let learning = Scoring {
-            dynamic: dynamic(5e-3, 0.01),
+            dynamic: Some(dynamic(5e-3, 0.01)),
             ..Scoring::default()
         };
         let [once, again] = [0; 2].map(|_| losses_of(&ids, &learning, model, 1, 20));
@@ -255,9 +255,9 @@ fn the_cache_looks_at_the_outputs_of_weights_that_learn() {
     let weights = &weights(spec);
     let statistics = statistics(weights);
     let scoring = Scoring {
-        dynamic: dynamic(5e-3, 0.01),
+        dynamic: Some(dynamic(5e-3, 0.01)),
         temperature: Some(0.9),
-        cache: cache(20, 0.8, 0.2),
+        cache: Some(cache(20, 0.8, 0.2)),
     };
     let [ours, theirs] = [&kernels, &tensors].map(|machine| {
         let model = Scored {
@@ -275,8 +275,10 @@ fn snapshot(cell: &str) -> Snapshot {
     let words: Vec<String> = (0..VOCABULARY).map(|word| word.to_string()).collect();
     let text = Text::from_bytes("words.txt".as_ref(), words.join(" ").into_bytes()).unwrap();
     let vocabulary = Vocabulary::new(Tokens::default(), &text, 1);
-    let mut config = LanguageModelConfig::default();
-    config.model = spec(cell);
+    let config = LanguageModelConfig {
+        model: spec(cell),
+        ..LanguageModelConfig::default()
+    };
     Snapshot::new(config, vocabulary, "a sum".to_owned())
 }
 
@@ -365,7 +367,7 @@ fn the_best_of_a_grid_is_found_and_costs_what_the_scorer_says() {
         };
         let caches = grid.windows.iter().flat_map(|&window| {
             let pairs = [(0.0, 0.1), (0.0, 0.4), (0.5, 0.1), (0.5, 0.4)];
-            pairs.map(|(theta, lambda)| cache(window, theta, lambda))
+            pairs.map(|(theta, lambda)| Some(cache(window, theta, lambda)))
         });
         let caches: Vec<_> = caches.collect();
         let best = |name: &str| {

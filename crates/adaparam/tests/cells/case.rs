@@ -89,7 +89,7 @@ impl Case {
     ///
     /// Panics if there is no such cell.
     pub(crate) fn named(name: &str, has: impl Fn(&str) -> bool) -> Self {
-        let count = |name: &dyn Fn(usize) -> bool| (1..).take_while(|i| name(*i)).count();
+        let count = |name: &dyn Fn(usize) -> bool| (1..100).take_while(|i| name(*i)).count();
         let bias = has("b_f") || has("b_r") || has("b") || has("b_0");
         let family = name.trim_end_matches(|c: char| c.is_ascii_digit());
         match family.trim_end_matches('-') {

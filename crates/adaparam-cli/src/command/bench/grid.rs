@@ -44,7 +44,7 @@ enum PassChoice {
 enum SideChoice {
     /// Our kernels
     Kernels,
-    /// Burn's own nn::Lstm
+    /// Burn's own `nn::Lstm`
     Burn,
 }
 
