@@ -8,9 +8,9 @@
 //! Each element of a result is one chain of multiply-adds over `k`, cut at multiples of fixed block sizes. Neither threads nor
 //! tiles change it.
 //!
-//! Panels of narrow numbers hold two rows of the matrix at a time. In `bf16` ([`halves`]) the chain goes over the second number of a
+//! Panels of narrow numbers hold two rows of the matrix at a time. In `bf16` (`halves`) the chain goes over the second number of a
 //! pair first, then over the first, as dot-product instructions do, and products of two are exact in `f32`: so it is the
-//! same chain, to the bit, wherever nothing is smaller than the smallest normal number. In bytes ([`bytes`]) sums are whole
+//! same chain, to the bit, wherever nothing is smaller than the smallest normal number. In bytes (`bytes`) sums are whole
 //! numbers, and exact.
 
 mod bytes;

@@ -38,7 +38,7 @@ struct Matrix<'a> {
 /// `c (+)= aᵀ · b` for `a` of `k` rows of `m` columns, `b` of `k` rows of `n` columns and `c` of `m` rows of `n` columns, by all
 /// threads. Each matrix is given with the distance between its rows.
 ///
-/// In `bf16` both operands are rounded while they are packed, and products of rows are added as [`halves`](super::halves) adds them.
+/// In `bf16` both operands are rounded while they are packed, and products of rows are added as `halves` adds them.
 ///
 /// # Panics
 /// If a slice is too short for its shape, or if the engine's precision is for reading only.
