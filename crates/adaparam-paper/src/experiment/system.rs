@@ -126,6 +126,13 @@ fn of_table_3() -> Vec<ModelRow> {
     ]
 }
 
+/// Another cell with policies, whose latent variable is as large as that of the paper's own model.
+fn adaptive(kind: &str, own: &CellChoice) -> CellChoice {
+    let mut values = own.settings().values();
+    values.retain(|key, _| key == "latent");
+    CellChoice::new(kind, values).unwrap_or_else(|_| CellChoice::named(kind))
+}
+
 /// Systems of the paper's related work, and newer ones.
 fn related() -> Vec<ModelRow> {
     let rows = vec![
@@ -146,8 +153,14 @@ fn related() -> Vec<ModelRow> {
         system!("slstm", "sLSTM, Beck et al. 2024", "slstm"),
         system!("lstm-mos", "LSTM, mixture of softmaxes", "lstm").mixing(5),
         hybrid("recurrent-mos", "aLSTM, mixture of softmaxes", "").mixing(5),
-        system!("adaptive-rnn", "aRNN", "adaptive-rnn"),
-        system!("adaptive-gru", "aGRU", "adaptive-gru"),
+        row("adaptive-rnn", "aRNN", "", |cell| {
+            adaptive("adaptive-rnn", cell)
+        })
+        .of_cell("adaptive-rnn"),
+        row("adaptive-gru", "aGRU", "", |cell| {
+            adaptive("adaptive-gru", cell)
+        })
+        .of_cell("adaptive-gru"),
     ];
     let rows = rows.into_iter();
     rows.map(ModelRow::related).collect()
