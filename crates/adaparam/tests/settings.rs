@@ -70,7 +70,7 @@ fn an_unknown_key_is_refused_by_name() {
     let refused = from_value::<LstmSettings>(json!({ "latent": 3 })).expect_err("no such key");
     assert_eq!(
         refused.to_string(),
-        "unknown field `latent`, expected `bias`"
+        "unknown field `latent`, expected one of `bias`, `second_bias`, `inter_layer`, `start`, `bound`"
     );
     from_value::<AdaptiveLstmSettings>(json!({ "latnet": 3 })).expect_err("no such key");
 }
@@ -131,10 +131,14 @@ fn a_value_that_breaks_the_rule_of_its_key_is_named_with_the_rule() {
 /// What holds for the settings of any kind of layers.
 fn assert_declared<K: RecurrentKind>() {
     let written = to_value(K::default()).expect("settings can be written");
-    let mut names: Vec<&str> = K::KEYS.iter().map(|key| key.name).collect();
-    let written_names = written.as_object().expect("settings are a map").keys();
-    names.sort_unstable();
-    assert!(written_names.map(String::as_str).eq(names), "{}", K::KIND);
+    let names: Vec<&str> = K::KEYS.iter().map(|key| key.name).collect();
+    // Keys that came later are not written while they have their defaults.
+    let mut written_names = written.as_object().expect("settings are a map").keys();
+    assert!(
+        written_names.all(|name| names.contains(&name.as_str())),
+        "{}",
+        K::KIND
+    );
     assert!(K::KEYS.iter().all(|key| !key.about.is_empty()));
     assert_eq!(
         from_value::<K>(written).expect("what was written can be read"),

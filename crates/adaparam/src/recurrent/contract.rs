@@ -307,9 +307,8 @@ fn unroll<R: Recurrent + ?Sized>(
     #[cfg(feature = "kernels")]
     return match layers.execution() {
         Execution::Readable => fused::outside_windows(window),
-        // To pack weights for a single step would take longer than the step.
-        Execution::Fused | Execution::FusedBf16 if steps > 1 => fused::one_window(window),
-        Execution::Fused | Execution::FusedBf16 => window(),
+        // A single step too, for which packing takes longer than the step: a sequence gives the same bits however it is cut.
+        Execution::Fused | Execution::FusedBf16 => fused::one_window(window),
     };
     #[cfg(not(feature = "kernels"))]
     window()

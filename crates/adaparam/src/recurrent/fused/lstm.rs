@@ -9,6 +9,8 @@ pub(crate) fn stack(layers: &[LstmCell], skip: bool) -> Option<Box<dyn Stack>> {
     let drops = |dropout| layers.iter().any(|cell| cell.dropout == dropout);
     match (drops(LstmDropout::Hidden), drops(LstmDropout::InterLayer)) {
         (true, false) => plain(layers, skip),
+        // A layer that skips passes on what came in before dropout, which a chain of single layers does not have.
+        (false, true) if skip => None,
         (false, _) => {
             let single = |cell| plain(std::slice::from_ref(cell), skip);
             let singles: Option<Vec<_>> = layers.iter().map(single).collect();
