@@ -174,6 +174,7 @@ mod tests {
     fn each_other_commit_is_noted_once() {
         let mut record = RunRecord {
             commit: "a".into(),
+            ranks: 1,
             ..RunRecord::default()
         };
         assert!(
@@ -200,7 +201,10 @@ mod tests {
 
     #[test]
     fn lineage_and_changes_are_written_only_where_there_are_some_and_read_again() {
-        let mut record = RunRecord::default();
+        let mut record = RunRecord {
+            ranks: 1,
+            ..RunRecord::default()
+        };
         let text = serde_json::to_string(&record).unwrap();
         assert!(
             !text.contains("from") && !text.contains("changes"),
