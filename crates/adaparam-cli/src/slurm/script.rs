@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_script_says_what_was_asked_for() {
-        let text = script(Some("4:00:00"), "/work/my sweep");
+        let text = script(Some("4:00:00"), "/data/my sweep");
         for line in [
             "#SBATCH --job-name=adaparam-my_sweep",
             "#SBATCH --array=0-2,5,7-8%3",
@@ -219,8 +219,8 @@ mod tests {
             "#SBATCH --signal=B:TERM@120",
             "#SBATCH --open-mode=append",
             "#SBATCH --requeue",
-            "#SBATCH --output=\"/work/my sweep/slurm/run-%a.txt\"",
-            "sweep='/work/my sweep'",
+            "#SBATCH --output=\"/data/my sweep/slurm/run-%a.txt\"",
+            "sweep='/data/my sweep'",
             "'/opt/my programs/adaparam' sweep run \"$sweep\" --index \"$SLURM_ARRAY_TASK_ID\" --threads 4 --data /data &",
         ] {
             assert!(text.lines().any(|own| own == line), "{line} in\n{text}");
