@@ -31,20 +31,23 @@ impl FromStr for TimeLimit {
             None => (None, text),
         };
         let rest = numbers(rest).ok_or_else(rule)?;
-        let seconds = match (days, rest.as_slice()) {
-            (None, [minutes]) => minutes.checked_mul(60),
-            (None, [minutes, seconds]) => minutes.checked_mul(60).map(|s| s + seconds),
-            (None, [hours, minutes, seconds]) => {
-                hours.checked_mul(3600).map(|s| s + minutes * 60 + seconds)
-            }
+        let parts = match (days, rest.as_slice()) {
+            (None, [minutes]) => Some([0, 0, *minutes, 0]),
+            (None, [minutes, seconds]) => Some([0, 0, *minutes, *seconds]),
+            (None, [hours, minutes, seconds]) => Some([0, *hours, *minutes, *seconds]),
             (Some(days), [hours, rest @ ..]) if rest.len() <= 2 => {
-                let minutes = rest.first().unwrap_or(&0);
-                let seconds = rest.get(1).unwrap_or(&0);
-                days.checked_mul(86_400)
-                    .map(|s| s + hours * 3600 + minutes * 60 + seconds)
+                let part = |index: usize| rest.get(index).copied().unwrap_or(0);
+                Some([days, *hours, part(0), part(1)])
             }
             _ => None,
         };
+        let units = [86_400, 3_600, 60, 1_u64];
+        let seconds = parts.and_then(|parts| {
+            let mut pairs = parts.into_iter().zip(units);
+            pairs.try_fold(0_u64, |sum, (part, unit)| {
+                sum.checked_add(part.checked_mul(unit)?)
+            })
+        });
         let seconds = seconds.filter(|&seconds| seconds >= 60).ok_or_else(rule)?;
         Ok(Self {
             text: text.to_owned(),
@@ -257,6 +260,8 @@ mod tests {
             "1-",
             "4h",
             "99999999999999999999",
+            "1:18446744073709551615:0",
+            "1-0:0:18446744073709551615",
         ] {
             assert!(seconds(text).is_err(), "{text}");
         }
