@@ -40,8 +40,45 @@ fn dot_product(a: [f32; 2], b: [f32; 2], sum: f32) -> f32 {
     flushed(flushed(a0 * b0) + sum)
 }
 
-/// The sum over `k` as dot products give it, in equal chunks of at most `most` pairs.
+/// The sum over `k` as this engine's path gives it.
 fn emulated(
+    engine: &Engine,
+    k: usize,
+    most: usize,
+    a: impl Fn(usize) -> f32,
+    b: impl Fn(usize) -> f32,
+    before: Option<f32>,
+) -> f32 {
+    if engine.path().name() == "amx-bf16" {
+        by_tiles(k, a, b, before)
+    } else {
+        by_dot_products(k, most, a, b, before)
+    }
+}
+
+/// The sum over `k` as `tdpbf16ps` gives it: for every 16 pairs one chain over the first numbers and one over the second ones, added
+/// to each other and then to the sum.
+fn by_tiles(
+    k: usize,
+    a: impl Fn(usize) -> f32,
+    b: impl Fn(usize) -> f32,
+    before: Option<f32>,
+) -> f32 {
+    let product = |k: usize| flushed(half(a(k))) * flushed(half(b(k)));
+    let mut total = before.unwrap_or(0.0);
+    for first in (0..k).step_by(32) {
+        let chain = |parity: usize| {
+            (first + parity..k.min(first + 32))
+                .step_by(2)
+                .fold(0.0, |sum, k| flushed(flushed(product(k)) + sum))
+        };
+        total = flushed(total + flushed(chain(0) + chain(1)));
+    }
+    total
+}
+
+/// The sum over `k` as dot products give it, in equal chunks of at most `most` pairs.
+fn by_dot_products(
     k: usize,
     most: usize,
     a: impl Fn(usize) -> f32,
@@ -83,10 +120,10 @@ proptest! {
         let mut numbers = Numbers(seed);
         let (a, b) = (numbers.vec(m * k, 1.0), numbers.vec(k * n, 1.0));
         let at = |row: usize, column: usize| if transposed { b[column * k + row] } else { b[row * n + column] };
-        let expected: Vec<f32> = (0..m * n)
-            .map(|place| emulated(k, 600, |k_| a[place / n * k + k_], |k_| at(k_, place % n), None))
-            .collect();
         for engine in engines(Precision::Bf16) {
+            let expected: Vec<f32> = (0..m * n)
+                .map(|place| emulated(&engine, k, 600, |k_| a[place / n * k + k_], |k_| at(k_, place % n), None))
+                .collect();
             let mut panels = Panels::default();
             let source = if transposed { Source::Columns(&b, k) } else { Source::Rows(&b, n) };
             panels.pack(&engine, &[(source, k)], &contiguous_groups(n));
@@ -102,13 +139,13 @@ proptest! {
     ) {
         let mut numbers = Numbers(seed);
         let (a, b, before) = (numbers.vec(k * m, 1.0), numbers.vec(k * n, 1.0), numbers.vec(m * n, 1.0));
-        let expected: Vec<f32> = (0..m * n)
-            .map(|place| {
-                let (i, j) = (place / n, place % n);
-                emulated(k, 1024, |k| a[k * m + i], |k| b[k * n + j], add.then(|| before[place]))
-            })
-            .collect();
         for engine in engines(Precision::Bf16) {
+            let expected: Vec<f32> = (0..m * n)
+                .map(|place| {
+                    let (i, j) = (place / n, place % n);
+                    emulated(&engine, k, 1024, |k| a[k * m + i], |k| b[k * n + j], add.then(|| before[place]))
+                })
+                .collect();
             let mut c = before.clone();
             transposed_product(&engine, &mut Scratch::default(), (m, n, k), (&a, m), (&b, n), (&mut c, n), add);
             assert_same(&engine, &c, &expected);
@@ -160,10 +197,11 @@ fn long_products_in_bf16_are_cut_as_emulated() {
     let (m, n, k) = (7, 18, 2501);
     let (a, b) = (numbers.vec(m * k, 1.0), numbers.vec(k * n, 1.0));
     let turned: Vec<f32> = (0..k * m).map(|at| a[at % m * k + at / m]).collect();
-    let expected = |most: usize| -> Vec<f32> {
+    let expected = |engine: &Engine, most: usize| -> Vec<f32> {
         (0..m * n)
             .map(|at| {
                 emulated(
+                    engine,
                     k,
                     most,
                     |k_| a[at / n * k + k_],
@@ -178,22 +216,22 @@ fn long_products_in_bf16_are_cut_as_emulated() {
         panels.pack(&engine, &[(Source::Rows(&b, n), k)], &contiguous_groups(n));
         let mut c = vec![f32::NAN; m * n];
         product(&engine, &a, &panels, &mut c, n);
-        assert_same(&engine, &c, &expected(600));
+        assert_same(&engine, &c, &expected(&engine, 600));
     }
     // Gradients of weights: blocks of 2,048 rows, the last one shorter.
-    let gradient: Vec<f32> = (0..m * n)
-        .map(|at| {
-            let of = |from: usize, to: usize, before| {
-                let (a, b) = (
-                    |k_: usize| a[at / n * k + from + k_],
-                    |k_: usize| b[(from + k_) * n + at % n],
-                );
-                emulated(to - from, 1024, a, b, before)
-            };
-            of(2048, k, Some(of(0, 2048, None)))
-        })
-        .collect();
     for engine in engines(Precision::Bf16) {
+        let gradient: Vec<f32> = (0..m * n)
+            .map(|at| {
+                let of = |from: usize, to: usize, before| {
+                    let (a, b) = (
+                        |k_: usize| a[at / n * k + from + k_],
+                        |k_: usize| b[(from + k_) * n + at % n],
+                    );
+                    emulated(&engine, to - from, 1024, a, b, before)
+                };
+                of(2048, k, Some(of(0, 2048, None)))
+            })
+            .collect();
         let mut c = vec![f32::NAN; m * n];
         transposed_product(
             &engine,

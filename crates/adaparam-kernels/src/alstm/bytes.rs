@@ -46,7 +46,7 @@ impl Plan {
         let products = self.layers.iter();
         let products = products.flat_map(|layer| layer.gradient_shapes(self));
         let scratch = products
-            .map(|(m, n)| Scratch::numbers(path.instructions, threads, (m, n, rows)))
+            .map(|(m, n)| Scratch::numbers(path, threads, (m, n, rows)))
             .fold([0; 2], |most, one| {
                 [most[0].max(one[0]), most[1].max(one[1])]
             });

@@ -6,6 +6,7 @@
 
 use super::pass::Pass;
 use crate::Engine;
+use crate::gemm::Phase;
 use crate::threads::Pool;
 use std::ops::Range;
 
@@ -54,8 +55,10 @@ pub(super) enum Team<'a> {
 }
 
 impl Team<'_> {
-    /// Calls `task(number, thread)` once for every `number` below `tasks`.
+    /// Calls `task(number, thread)` once for every `number` below `tasks`. No task changes what another one multiplies.
     pub(super) fn run(&self, tasks: usize, task: impl Fn(usize, usize) + Sync) {
+        let phase = Phase::begin();
+        let task = |number: usize, thread: usize| phase.run(|| task(number, thread));
         match *self {
             Self::All(pool) => pool.run(tasks, task),
             Self::One(thread) => (0..tasks).for_each(|number| task(number, thread)),

@@ -44,7 +44,7 @@ pub(super) unsafe fn tile(
 ) {
     let pairs = b.pairs();
     let panel_width = b.of.width();
-    let of_panel = b.of.rows().div_ceil(2) * 2 * panel_width;
+    let of_panel = b.of.of_panel();
     // The last vector of a row may reach behind its end.
     let stride = (2 * pairs.len() + 1).next_multiple_of(WIDEST) + WIDEST;
     let data = &data[b.panels.start * of_panel..b.panels.end * of_panel];
@@ -232,7 +232,7 @@ unsafe fn one_panel<S: Narrow>(
         ($v:literal: $($n:literal)*) => {
             match rows {
                 // SAFETY: the caller vouches for all operands.
-                $($n => unsafe { sums_of::<S, $n, $v, 1>(simd, operands, ahead, target) },)*
+                $($n if $n <= S::ROW_TILE => unsafe { sums_of::<S, $n, $v, 1>(simd, operands, ahead, target) },)*
                 rows => unreachable!("a tile of {rows} rows"),
             }
         };
@@ -240,7 +240,7 @@ unsafe fn one_panel<S: Narrow>(
     if S::PANEL_VECTORS == 4 {
         rows!(4: 1 2);
     } else {
-        rows!(2: 1 2 3 4 5 6);
+        rows!(2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
     }
 }
 

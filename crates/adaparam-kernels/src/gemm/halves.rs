@@ -1,21 +1,19 @@
 //! Few rows times panels of `bf16`.
 
 use super::micro::{Ahead, ROUND, Stream, Target};
-use super::pack::Cut;
-use crate::element::Bf16;
+use super::pack::{Cut, TILE_PAIRS};
+use super::rounded::{self, Operand};
+#[cfg(target_arch = "x86_64")]
+use super::tiles;
+use crate::element::{Bf16, Element};
 use crate::grid::{Reads, Writes, load, store, vectors};
 use crate::simd::{Instructions, Narrow, NarrowKernel, Simd};
-use std::cell::RefCell;
+use std::ops::Range;
 
 /// Most pairs of rows of a panel that all blocks of rows pass over before the next ones.
 const PAIRS: usize = 600;
 /// How far ahead of its use a panel is requested, in pairs.
 const AHEAD: usize = 1024;
-
-thread_local! {
-    /// The rows that this thread multiplies, rounded.
-    static ROUNDED: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
-}
 
 /// `out (+)= a · b` as [`tile`](super::tile).
 ///
@@ -31,66 +29,107 @@ pub(super) unsafe fn tile(
     width: usize,
     add: bool,
 ) {
-    let pairs = b.pairs();
-    let of_panel = b.of.rows().div_ceil(2) * 2 * b.of.width();
+    let on_tiles = instructions.has_tiles();
+    let pairs = if on_tiles {
+        // Whole tiles: what lies in them beside the cut meets zeros of the left operand.
+        let Range { start, end } = b.pairs();
+        start / TILE_PAIRS * TILE_PAIRS..end.next_multiple_of(TILE_PAIRS)
+    } else {
+        b.pairs()
+    };
+    let of_panel = b.of.of_panel();
     let stride = 2 * pairs.len();
     let data = &data[b.panels.start * of_panel..b.panels.end * of_panel];
-    ROUNDED.with_borrow_mut(|rounded| {
-        if rounded.len() < rows * stride {
-            rounded.resize(rows * stride, 0.0);
-        }
+    let target = Target {
+        start: out.part(0, 0, rows, width),
+        row_stride: out.stride(),
+        columns: width,
+        add,
+    };
+    let before = b.rows.start - 2 * pairs.start;
+    let count = b.rows.len();
+    let operand = Operand {
+        start: a.part(0, 0, rows, count),
+        stride: a.stride(),
+        rows,
+        before,
+        count,
+        room: rows * stride,
+        instructions,
+    };
+    let round = |to: *mut f32| {
         instructions.run_narrow(RoundRows {
             rows,
-            before: b.rows.start % 2,
-            count: b.rows.len(),
+            before,
+            count,
             from: a,
-            to: &mut rounded[..rows * stride],
+            to,
             stride,
         });
+    };
+    rounded::with(operand, round, |left| {
+        #[cfg(target_arch = "x86_64")]
+        if on_tiles {
+            let first = 2 * pairs.start * b.of.width();
+            // SAFETY: the rounded rows are `Bf16` on this path; the caller vouches for the target.
+            unsafe {
+                let numbers = std::slice::from_raw_parts(left.cast::<Bf16>(), rows * stride);
+                let left = tiles::Left {
+                    numbers,
+                    rows,
+                    stride,
+                };
+                let panels = b.panels.len();
+                tiles::product(
+                    left,
+                    &data[first.min(data.len())..],
+                    of_panel,
+                    panels,
+                    target,
+                );
+            }
+            return;
+        }
         instructions.run_narrow(Product {
             rows,
-            left: &rounded[..rows * stride],
+            left,
             stride,
             data,
             of_panel,
             first_pair: pairs.start,
             pairs: pairs.len(),
-            target: Target {
-                start: out.part(0, 0, rows, width),
-                row_stride: out.stride(),
-                columns: width,
-                add,
-            },
+            target,
         });
     });
 }
 
-/// Rounds `count` numbers of each row, and puts zeros before and behind them to fill pairs.
-struct RoundRows<'a> {
+/// Rounds `count` numbers of each row, and puts zeros before and behind them to fill the row.
+struct RoundRows {
     rows: usize,
     before: usize,
     count: usize,
     from: Reads,
-    to: &'a mut [f32],
+    /// Room for as many `f32`, for whatever the instruction set keeps halves as.
+    to: *mut f32,
     stride: usize,
 }
 
-impl NarrowKernel for RoundRows<'_> {
+impl NarrowKernel for RoundRows {
     #[inline(always)]
     fn run<S: Narrow>(self, simd: S) {
-        for (row, to) in self.to.chunks_exact_mut(self.stride.max(1)).enumerate() {
-            if row == self.rows {
-                return;
-            }
-            let (before, rest) = to.split_at_mut(self.before);
-            let (to, behind) = rest.split_at_mut(self.count);
-            before.fill(0.0);
-            behind.fill(0.0);
-            for (v, n) in vectors(simd, self.count) {
-                // SAFETY: the row has these columns, and so has the place where they go.
-                unsafe {
-                    let x = load(simd, self.from.at(row, v), n);
-                    store(simd, to.as_mut_ptr().add(v), simd.nearest_half(x), n);
+        for row in 0..self.rows {
+            // SAFETY: a half is no larger than an `f32`, so that the rows fit.
+            unsafe {
+                let to = self.to.cast::<S::Half>().add(row * self.stride);
+                for place in 0..self.before {
+                    *to.add(place) = S::Half::ZERO;
+                }
+                let to = to.add(self.before);
+                for (v, n) in vectors(simd, self.count) {
+                    simd.store_halves(to.add(v), load(simd, self.from.at(row, v), n), n);
+                }
+                for place in self.count..self.stride - self.before {
+                    *to.add(place) = S::Half::ZERO;
                 }
             }
         }
@@ -119,7 +158,8 @@ impl NarrowKernel for RoundInPlace {
 
 struct Product<'a> {
     rows: usize,
-    left: &'a [f32],
+    /// Rounded rows, as the instruction set keeps them.
+    left: *const f32,
     stride: usize,
     /// All panels of the cut.
     data: &'a [Bf16],
@@ -186,7 +226,8 @@ impl NarrowKernel for Product<'_> {
                             add: self.target.add || from > 0,
                             ..self.target
                         };
-                        let left = self.left.as_ptr().add(first * self.stride + 2 * from);
+                        let left = self.left.cast::<S::Half>();
+                        let left = left.add(first * self.stride + 2 * from);
                         let start = panel * self.of_panel + 2 * (self.first_pair + from) * S::PANEL;
                         let right = self.data.as_ptr().add(start);
                         if together == 1 {
@@ -226,7 +267,7 @@ impl NarrowKernel for Product<'_> {
 unsafe fn one_panel<S: Narrow>(
     simd: S,
     rows: usize,
-    left: *const f32,
+    left: *const S::Half,
     stride: usize,
     right: *const Bf16,
     pairs: usize,
@@ -237,7 +278,7 @@ unsafe fn one_panel<S: Narrow>(
         ($v:literal: $($n:literal)*) => {
             match rows {
                 // SAFETY: the caller vouches for all operands.
-                $($n => unsafe { sums_of::<S, $n, $v, 1>(simd, left, stride, (right, 0), pairs, ahead, target) },)*
+                $($n if $n <= S::ROW_TILE => unsafe { sums_of::<S, $n, $v, 1>(simd, left, stride, (right, 0), pairs, ahead, target) },)*
                 rows => unreachable!("a tile of {rows} rows"),
             }
         };
@@ -245,7 +286,7 @@ unsafe fn one_panel<S: Narrow>(
     if S::PANEL_VECTORS == 4 {
         rows!(4: 1 2);
     } else {
-        rows!(2: 1 2 3 4 5 6);
+        rows!(2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
     }
 }
 
@@ -255,7 +296,7 @@ unsafe fn one_panel<S: Narrow>(
 unsafe fn several_panels<S: Narrow>(
     simd: S,
     rows: usize,
-    left: *const f32,
+    left: *const S::Half,
     stride: usize,
     right: (*const Bf16, usize),
     pairs: usize,
@@ -279,49 +320,28 @@ unsafe fn several_panels<S: Narrow>(
 #[inline(always)]
 unsafe fn sums_of<S: Narrow, const R: usize, const V: usize, const P: usize>(
     simd: S,
-    left: *const f32,
+    left: *const S::Half,
     stride: usize,
     (right, apart): (*const Bf16, usize),
     pairs: usize,
     mut ahead: impl Ahead,
     target: Target,
 ) {
-    let mut sums = [[[simd.splat(0.0); V]; P]; R];
+    let mut sums = [[[simd.splat(0.0); V]; R]; P];
     let mut left = left;
     let mut right = right;
     for pair in 0..pairs {
-        for panel in 0..P {
+        for (panel, sums) in sums.iter_mut().enumerate() {
             let right = right.wrapping_add(panel * apart);
             ahead.request(simd, pair, right.cast());
-            // The second number of each pair first, as dot-product instructions do.
-            for second in [true, false] {
-                let mut row_of_panel = [simd.splat(0.0); V];
-                for (v, x) in row_of_panel.iter_mut().enumerate() {
-                    let from = right.wrapping_add(2 * v * S::LANES);
-                    // SAFETY: the caller vouches for the pairs.
-                    *x = unsafe {
-                        if second {
-                            simd.load_seconds(from)
-                        } else {
-                            simd.load_firsts(from)
-                        }
-                    };
-                }
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let at = row * stride + usize::from(second);
-                    // SAFETY: the caller vouches for the left operand.
-                    let left = simd.splat(unsafe { *left.add(at) });
-                    for (sum, &x) in sums[panel].iter_mut().zip(&row_of_panel) {
-                        *sum = simd.mul_add(left, x, *sum);
-                    }
-                }
-            }
+            // SAFETY: the caller vouches for both operands.
+            unsafe { simd.add_pair(sums, left, stride, right) };
         }
         left = left.wrapping_add(2);
         right = right.wrapping_add(2 * S::PANEL);
     }
-    for (row, sums) in sums.iter().enumerate() {
-        for (panel, sums) in sums.iter().enumerate() {
+    for (panel, sums) in sums.iter().enumerate() {
+        for (row, sums) in sums.iter().enumerate() {
             // SAFETY: the caller vouches for the target's rows and columns.
             unsafe { target.store(simd, row, panel * S::PANEL, sums) };
         }

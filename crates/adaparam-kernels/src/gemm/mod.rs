@@ -18,6 +18,11 @@ mod halves;
 mod micro;
 mod pack;
 mod panels;
+mod rounded;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod tiled;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 mod transposed;
 
 pub(crate) use halves::RoundInPlace;
@@ -25,5 +30,6 @@ pub use pack::{GROUP, Group, Panels, Source, contiguous_groups};
 pub(crate) use pack::{pad, unit_groups};
 pub use panels::product;
 pub(crate) use panels::tile;
+pub(crate) use rounded::Phase;
 pub use transposed::{Scratch, transposed_product};
 pub(crate) use transposed::{packed_length, transposed_tiles};

@@ -4,11 +4,15 @@ use crate::Engine;
 use crate::element::{Bf16, Element};
 use crate::memory::Buffer;
 use crate::precision::{Path, Precision};
+use crate::simd::{Narrow, NarrowKernel};
 use crate::threads::Parts;
 use std::ops::Range;
 
 /// Columns that are packed together. Panels of every instruction set are whole numbers of groups.
 pub const GROUP: usize = 16;
+
+/// Pairs of rows that a tile has.
+pub(super) const TILE_PAIRS: usize = 16;
 
 /// The largest whole number that stands for a number in a byte.
 pub(super) const BYTE: f32 = 127.0;
@@ -75,6 +79,8 @@ pub enum Source<'a> {
 pub struct Panels {
     pub(super) numbers: Numbers,
     rows: usize,
+    /// Of narrow rows in a panel.
+    pairs: usize,
     groups: Vec<Group>,
     panel: usize,
 }
@@ -98,7 +104,7 @@ impl Panels {
     pub(crate) fn room(path: Path, rows: usize, groups: usize) -> usize {
         let panel = path.instructions.panel();
         let panels = groups.div_ceil(panel / GROUP);
-        let pairs = rows.div_ceil(2);
+        let pairs = pairs_of(path, rows);
         let of_panel = match path.precision {
             Precision::F32 => rows * panel,
             Precision::Bf16 => pairs * panel,
@@ -114,8 +120,9 @@ impl Panels {
         self.rows = sources.iter().map(|(_, rows)| rows).sum();
         self.groups.clear();
         self.groups.extend_from_slice(groups);
+        self.pairs = pairs_of(engine.path(), self.rows);
         let (rows, panel, count) = (self.rows, self.panel, self.count());
-        let pairs = rows.div_ceil(2);
+        let pairs = self.pairs;
         match (engine.precision(), &mut self.numbers) {
             (Precision::F32, Numbers::F32(_))
             | (Precision::Bf16, Numbers::Bf16(_))
@@ -140,10 +147,17 @@ impl Panels {
             }
             Numbers::Bf16(data) => {
                 data.resize(count * pairs * 2 * panel);
+                let instructions = engine.instructions();
                 each_panel(engine, data, count, groups, |to, lane, group| {
-                    for first in (0..rows).step_by(GROUP) {
-                        let block = block_of(sources, group, first);
-                        pack_pairs(&block, first, to, lane, panel, |x, _| Bf16::of(x));
+                    for first in (0..2 * pairs).step_by(GROUP) {
+                        let block = &block_of(sources, group, first);
+                        let to = &mut to[first * panel..];
+                        instructions.run_narrow(PackHalves {
+                            block,
+                            to,
+                            lane,
+                            panel,
+                        });
                     }
                 });
             }
@@ -191,6 +205,11 @@ impl Panels {
         self.rows
     }
 
+    /// From one panel of narrow numbers to the next.
+    pub(super) fn of_panel(&self) -> usize {
+        2 * self.pairs * self.panel
+    }
+
     /// Number of panels.
     pub fn count(&self) -> usize {
         if self.panel == 0 {
@@ -231,6 +250,16 @@ impl Panels {
     /// All rows of one panel.
     pub(crate) fn one(&self, index: usize) -> Cut<'_> {
         self.block(index, 1)
+    }
+}
+
+/// Pairs of rows of a panel of narrow numbers. Tiles read whole depths, so that rows of zeros fill up the last.
+fn pairs_of(path: Path, rows: usize) -> usize {
+    let pairs = rows.div_ceil(2);
+    if path.precision == Precision::Bf16 && path.instructions.has_tiles() {
+        pairs.next_multiple_of(TILE_PAIRS)
+    } else {
+        pairs
     }
 }
 
@@ -312,6 +341,33 @@ fn block_of(
         start += rows;
     }
     block
+}
+
+/// Writes a block of rows into a panel of pairs of `bf16`, or as many of them as the panel has, in the columns from `lane` on.
+struct PackHalves<'a> {
+    block: &'a [[f32; GROUP]; GROUP],
+    /// The panel from the first of these rows on.
+    to: &'a mut [Bf16],
+    lane: usize,
+    panel: usize,
+}
+
+impl NarrowKernel for PackHalves<'_> {
+    #[inline(always)]
+    fn run<S: Narrow>(self, simd: S) {
+        let pairs = self.to.chunks_exact_mut(2 * self.panel);
+        for (rows, to) in self.block.chunks_exact(2).zip(pairs) {
+            let to = &mut to[2 * self.lane..2 * (self.lane + GROUP)];
+            for column in (0..GROUP).step_by(S::LANES) {
+                // SAFETY: a group is whole vectors wide, in both rows and in the panel.
+                unsafe {
+                    let firsts = simd.load(rows[0].as_ptr().add(column));
+                    let seconds = simd.load(rows[1].as_ptr().add(column));
+                    simd.store_pairs(to.as_mut_ptr().add(2 * column), firsts, seconds);
+                }
+            }
+        }
+    }
 }
 
 /// Writes a block of rows, the first of them number `first`, into a panel of pairs, in the columns from `lane` on.
@@ -434,7 +490,7 @@ mod tests {
                 panic!("halves were asked for");
             };
             let (rows, width) = (panels.rows(), panels.width());
-            let pairs = rows.div_ceil(2);
+            let pairs = panels.pairs;
             for (at, &number) in data.iter().enumerate() {
                 let (panel, at) = (at / (pairs * 2 * width), at % (pairs * 2 * width));
                 let row = at / (2 * width) * 2 + at % 2;

@@ -1,10 +1,16 @@
 //! Products over the rows of a whole window: gradients of weights.
 
 use super::micro::{Both, Rows, Target, columns_in_place};
+#[cfg(target_arch = "x86_64")]
+use super::tiled::{halves, pack_tiles};
+#[cfg(target_arch = "x86_64")]
+use super::tiles;
 use crate::Engine;
 use crate::grid::{Reads, Writes, load, store, vectors};
 use crate::memory::Buffer;
 use crate::precision::{Path, Precision};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::amx;
 use crate::simd::{Instructions, Kernel, Narrow, NarrowKernel, Simd};
 use crate::threads::Parts;
 
@@ -12,6 +18,9 @@ use crate::threads::Parts;
 const K_BLOCK: usize = 2048;
 /// Numbers of a packed block that stays in the second cache level of a core while the other operand passes over it.
 const BLOCK: usize = (768 << 10) / 4;
+
+/// Rows of a tile of `bf16`.
+const TILE: usize = 16;
 
 /// Most rows of a left operand in place that all panels pass over before the next ones, so that they stay in the first cache level.
 const DEPTH: usize = 180;
@@ -72,7 +81,6 @@ pub fn transposed_product(
         "no gradients in this precision"
     );
     let path = engine.path();
-    let widths = path.instructions.run(Widths);
     for first in (0..k.max(1)).step_by(K_BLOCK) {
         let k = (k - first).min(K_BLOCK);
         let a = Matrix {
@@ -88,7 +96,6 @@ pub fn transposed_product(
         // The smaller operand is packed once for all threads, the larger one block by block by whoever multiplies it.
         let product = Product {
             path,
-            widths,
             a,
             b,
             k,
@@ -97,6 +104,11 @@ pub fn transposed_product(
         };
         product.run(engine, scratch, &mut *c);
     }
+}
+
+/// Whether strips are tiles of `bf16`.
+fn on_tiles(path: Path) -> bool {
+    path.precision == Precision::Bf16 && path.instructions.has_tiles()
 }
 
 /// Columns packed side by side: of the left operand, of the right one.
@@ -112,7 +124,6 @@ impl Kernel for Widths {
 
 struct Product<'a> {
     path: Path,
-    widths: (usize, usize),
     a: Matrix<'a>,
     b: Matrix<'a>,
     k: usize,
@@ -138,8 +149,24 @@ struct Strips {
 }
 
 impl Strips {
-    /// Of a product of `m` rows and `n` columns over `k`.
-    fn of((most, b_width): (usize, usize), (m, n, k): (usize, usize, usize)) -> Self {
+    /// Of a product of `m` rows and `n` columns over `k` on this path.
+    fn of(path: Path, shape: (usize, usize, usize)) -> Self {
+        if on_tiles(path) {
+            Self::cut((2 * TILE, 2 * TILE), shape, |k, width| {
+                k.next_multiple_of(2 * TILE) * width.next_multiple_of(TILE) / 2
+            })
+        } else {
+            let widths = path.instructions.run(Widths);
+            Self::cut(widths, shape, |k, width| k * width)
+        }
+    }
+
+    /// `len(k, width)`: the room that a strip takes, in `f32`.
+    fn cut(
+        (most, b_width): (usize, usize),
+        (m, n, k): (usize, usize, usize),
+        len: impl Fn(usize, usize) -> usize,
+    ) -> Self {
         // Strips of the left operand are as even as they can be, so that no tile is much smaller than the others.
         let a_width = m.div_ceil(m.div_ceil(most));
         let share_a = m <= n;
@@ -148,13 +175,13 @@ impl Strips {
         } else {
             (n, b_width, m, a_width)
         };
-        let own_len = k * own_width;
+        let own_len = len(k, own_width);
         let own_count = own.div_ceil(own_width);
         Self {
             a_width,
             b_width,
             share_a,
-            shared_len: k * shared_width,
+            shared_len: len(k, shared_width),
             shared_count: shared.div_ceil(shared_width),
             own_len,
             own_count,
@@ -178,15 +205,14 @@ impl Strips {
 impl Scratch {
     /// How many numbers a product of `m` rows and `n` columns over `k` packs: those that threads share, and those of all threads.
     pub(crate) fn numbers(
-        instructions: Instructions,
+        path: Path,
         threads: usize,
         (m, n, k): (usize, usize, usize),
     ) -> [usize; 2] {
         if m == 0 || n == 0 {
             return [0; 2];
         }
-        let widths = instructions.run(Widths);
-        Strips::of(widths, (m, n, k.min(K_BLOCK))).numbers(threads)
+        Strips::of(path, (m, n, k.min(K_BLOCK))).numbers(threads)
     }
 }
 
@@ -194,7 +220,7 @@ impl Product<'_> {
     fn run(&self, engine: &Engine, scratch: &mut Scratch, c: &mut [f32]) {
         let k = self.k;
         let shape = (self.a.columns, self.b.columns, k);
-        let strips = Strips::of(self.widths, shape);
+        let strips = Strips::of(self.path, shape);
         let Strips {
             a_width,
             b_width,
@@ -282,16 +308,31 @@ impl Product<'_> {
                             columns,
                             add: self.add,
                         };
-                        self.path.instructions.run(Tile {
-                            rows,
-                            left,
-                            right,
-                            k,
-                            target,
-                        });
+                        self.multiply(rows, left, right, target);
                     }
                 }
             });
+    }
+
+    /// One strip of the left operand times one of the right operand.
+    fn multiply(&self, rows: usize, left: &[f32], right: &[f32], target: Target) {
+        let k = self.k;
+        #[cfg(target_arch = "x86_64")]
+        if on_tiles(self.path) {
+            // SAFETY: the path has tiles, a strip at most 32 rows, and the target belongs to this task.
+            return unsafe {
+                let tiles = tiles::tiles_of(rows);
+                let (left, right) = (halves(left), halves(right));
+                tiles::packed_product(&tiles, rows, left, right, k.div_ceil(amx::DEPTH), target);
+            };
+        }
+        self.path.instructions.run(Tile {
+            rows,
+            left,
+            right,
+            k,
+            target,
+        });
     }
 }
 
@@ -307,6 +348,11 @@ fn pack_strip(
     to: &mut [f32],
 ) {
     let count = width.min(matrix.columns - first);
+    #[cfg(target_arch = "x86_64")]
+    if on_tiles(path) {
+        let from = Reads::new(matrix.data, first, matrix.stride, k, count);
+        return pack_tiles(k, count, from, None, !right, to);
+    }
     let packed = if right { width } else { count };
     let from = Reads::new(matrix.data, first, matrix.stride, k, count);
     let to = Parts::new(&mut to[..k * packed]);
@@ -488,11 +534,19 @@ mod tests {
 
     #[test]
     fn a_shorter_product_needs_no_more_room() {
-        for widths in [(6, 16), (14, 32)] {
+        let paths = Instructions::available()
+            .into_iter()
+            .flat_map(|instructions| {
+                [Precision::F32, Precision::Bf16].map(|precision| Path {
+                    instructions,
+                    precision,
+                })
+            });
+        for path in paths {
             for (m, n) in [(1, 1), (40, 600), (700, 30), (300, 4000)] {
                 let mut before = [0; 2];
                 for k in 0..=K_BLOCK {
-                    let strips = Strips::of(widths, (m, n, k));
+                    let strips = Strips::of(path, (m, n, k));
                     let [shared, own] = strips.numbers(3);
                     assert!(shared >= before[0] && own >= before[1], "{m} x {n} x {k}");
                     assert!(own >= 3 * strips.per_task * strips.own_len);

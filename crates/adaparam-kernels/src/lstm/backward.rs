@@ -6,7 +6,7 @@ use super::plan::LayerPlan;
 use super::{LayerGradients, LayerTape, Tape};
 use crate::Engine;
 use crate::cell::{Gradients, PlainCellGradient};
-use crate::gemm::{GROUP, Panels, product, tile, transposed_product};
+use crate::gemm::{GROUP, Panels, Phase, product, tile, transposed_product};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
 use crate::reduce::{add, sum_rows};
@@ -197,7 +197,7 @@ impl Pass<'_> {
                 let rows = self.rows_of(team, teams);
                 for t in (0..self.steps()).rev() {
                     (0..blocks).for_each(|task| cell(t, task, &rows));
-                    (0..tasks).for_each(|task| product(t, task, &rows));
+                    Phase::begin().run(|| (0..tasks).for_each(|task| product(t, task, &rows)));
                 }
             });
             return;
@@ -208,7 +208,10 @@ impl Pass<'_> {
                 self.enter(carried, d_final, hidden, t);
             }
             engine.pool().run(blocks, |task, _| cell(t, task, &rows));
-            engine.pool().run(tasks, |task, _| product(t, task, &rows));
+            let phase = Phase::begin();
+            engine
+                .pool()
+                .run(tasks, |task, _| phase.run(|| product(t, task, &rows)));
         }
     }
 

@@ -61,7 +61,7 @@ impl Plan {
             .iter()
             .flat_map(|layer| [layer.input, layer.hidden].map(|rows| (rows, 4 * layer.hidden)));
         let scratch = products
-            .map(|(m, n)| Scratch::numbers(path.instructions, threads, (m, n, rows)))
+            .map(|(m, n)| Scratch::numbers(path, threads, (m, n, rows)))
             .fold([0; 2], larger);
         let buffers = kept.chain(d_inputs).chain(scratch);
         bytes_of(buffers.chain([tiles, panels]))

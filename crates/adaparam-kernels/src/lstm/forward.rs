@@ -6,7 +6,7 @@ use super::plan::LayerPlan;
 use super::{LayerTape, Tape};
 use crate::Engine;
 use crate::cell::{GATES, Kept, PlainCell};
-use crate::gemm::{GROUP, Panels, product, tile};
+use crate::gemm::{GROUP, Panels, Phase, product, tile};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
 use crate::reduce::add;
@@ -182,15 +182,18 @@ impl Pass<'_> {
             engine.pool().run(teams, |team, thread| {
                 let rows = self.rows_of(team, teams);
                 for t in 0..steps {
-                    (0..blocks).for_each(|task| block(t, task, &rows, thread));
+                    Phase::begin().run(|| {
+                        (0..blocks).for_each(|task| block(t, task, &rows, thread));
+                    });
                 }
             });
             return;
         }
         for t in 0..steps {
-            engine
-                .pool()
-                .run(blocks, |task, thread| block(t, task, &(0..batch), thread));
+            let phase = Phase::begin();
+            engine.pool().run(blocks, |task, thread| {
+                phase.run(|| block(t, task, &(0..batch), thread));
+            });
             for carried in [&h, &c] {
                 self.hold_ended(carried, hidden, first_step, t);
             }

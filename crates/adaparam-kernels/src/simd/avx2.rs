@@ -13,8 +13,8 @@ use std::arch::x86_64::{
     _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_maskload_ps,
     _mm256_maskstore_ps, _mm256_max_ps, _mm256_min_ps, _mm256_mul_ps, _mm256_or_si256,
     _mm256_round_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_si256, _mm256_slli_epi32,
-    _mm256_sqrt_ps, _mm256_srai_epi32, _mm256_srli_epi32, _mm256_storeu_ps, _mm256_sub_epi32,
-    _mm256_sub_ps,
+    _mm256_sqrt_ps, _mm256_srai_epi32, _mm256_srli_epi32, _mm256_storeu_ps, _mm256_storeu_si256,
+    _mm256_sub_epi32, _mm256_sub_ps,
 };
 
 /// Proof that the processor has AVX2 and FMA.
@@ -186,7 +186,23 @@ impl Simd for Avx2 {
 /// By widening: a `bf16` is the upper half of an `f32`, and products of bytes are exact in 16 bits.
 impl Narrow for Avx2 {
     type I = __m256i;
+    type Half = f32;
 
+    #[inline(always)]
+    unsafe fn store_halves(self, to: *mut f32, x: __m256, n: usize) {
+        // SAFETY: the caller vouches for the pointer.
+        unsafe { self.store_first(to, self.nearest_half(x), n) }
+    }
+    #[inline(always)]
+    unsafe fn store_pairs(self, to: *mut Bf16, firsts: __m256, seconds: __m256) {
+        // SAFETY: the caller vouches for the pointer, `self` for the instruction.
+        unsafe {
+            let firsts = _mm256_castps_si256(self.nearest_half(firsts));
+            let seconds = _mm256_castps_si256(self.nearest_half(seconds));
+            let pairs = _mm256_or_si256(_mm256_srli_epi32::<16>(firsts), seconds);
+            _mm256_storeu_si256(to.cast(), pairs);
+        }
+    }
     #[inline(always)]
     unsafe fn load_firsts(self, from: *const Bf16) -> __m256 {
         // SAFETY: the caller vouches for the pointer, `self` for the instruction.

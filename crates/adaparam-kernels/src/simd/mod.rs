@@ -5,6 +5,8 @@
 //! that the whole kernel is compiled for that instruction set although the crate is built for the baseline processor.
 
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod amx;
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -12,7 +14,7 @@ mod avx512;
 mod neon;
 mod portable;
 
-use crate::element::Bf16;
+use crate::element::{Bf16, Element};
 use crate::precision::Precision;
 
 /// The operations that the kernels need from a vector of `f32`.
@@ -99,12 +101,61 @@ pub trait Simd: Copy + Send + Sync + 'static {
 /// Narrow numbers lie in pairs: two neighbours of a column of the weights side by side, then the same two rows of the next column.
 /// That is also what instructions read that multiply and add pairs at once.
 ///
-/// This is the place for them: an instruction set with dot products of `bf16` (`vdpbf16ps`) or of bytes (VNNI) implements
-/// this trait, and is listed in [`Instructions::multiplies`]. Those that do not implement it leave narrow numbers to another one.
+/// An instruction set that implements this trait is listed in [`Instructions::multiplies`]. Those that do not leave narrow
+/// numbers to another one.
 #[allow(clippy::missing_safety_doc)]
 pub trait Narrow: Simd {
     /// A vector of [`Simd::LANES`] whole numbers of 32 bits, or of as many pairs of 16 bits.
     type I: Copy;
+    /// What the left operand of a product of `bf16` is kept as.
+    type Half: Element + Into<f32>;
+
+    /// Rounds numbers to the nearest that [`Bf16`] has and stores the first `n` of them.
+    ///
+    /// # Safety
+    /// `to` is valid for writing `n` numbers, `n` is at most [`Simd::LANES`].
+    unsafe fn store_halves(self, to: *mut Self::Half, x: Self::F, n: usize);
+    /// Rounds numbers likewise and stores [`Simd::LANES`] pairs of one of each.
+    ///
+    /// # Safety
+    /// `to` is valid for writing the pairs.
+    unsafe fn store_pairs(self, to: *mut Bf16, firsts: Self::F, seconds: Self::F);
+    /// `sums += left · right` for `R` pairs, `stride` apart, and [`Simd::LANES`] pairs of each of `V` vectors: the second numbers of all
+    /// pairs first, as dot-product instructions do.
+    ///
+    /// # Safety
+    /// `left` is valid for reading the pairs of all rows, `right` for reading those of all vectors.
+    #[inline(always)]
+    unsafe fn add_pair<const R: usize, const V: usize>(
+        self,
+        sums: &mut [[Self::F; V]; R],
+        left: *const Self::Half,
+        stride: usize,
+        right: *const Bf16,
+    ) {
+        for second in [true, false] {
+            let mut row_of_panel = [self.splat(0.0); V];
+            for (v, x) in row_of_panel.iter_mut().enumerate() {
+                let from = right.wrapping_add(2 * v * Self::LANES);
+                // SAFETY: the caller vouches for the pairs.
+                *x = unsafe {
+                    if second {
+                        self.load_seconds(from)
+                    } else {
+                        self.load_firsts(from)
+                    }
+                };
+            }
+            for (row, sums) in sums.iter_mut().enumerate() {
+                // SAFETY: the caller vouches for the left operand.
+                let left = unsafe { *left.add(row * stride + usize::from(second)) };
+                let left = self.splat(left.into());
+                for (sum, &x) in sums.iter_mut().zip(&row_of_panel) {
+                    *sum = self.mul_add(left, x, *sum);
+                }
+            }
+        }
+    }
 
     /// The first numbers of [`Simd::LANES`] pairs.
     ///
@@ -161,6 +212,12 @@ pub struct Instructions(Set);
 enum Set {
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// As AVX-512, with products of `bf16` on the processor's tiles.
+    #[cfg(target_arch = "x86_64")]
+    Amx,
+    /// As AVX-512, with dot products of narrow pairs.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Dot,
     #[cfg(target_arch = "x86_64")]
     Avx2,
     #[cfg(target_arch = "aarch64")]
@@ -176,24 +233,40 @@ impl Instructions {
 
     /// Whether products of such numbers are written for this instruction set.
     ///
-    /// AVX2 and portable code multiply narrow numbers by widening them. No other instruction set has been run with
-    /// them, so no other has them.
+    /// NEON has never been run with narrow numbers, so it has none.
     pub fn multiplies(self, precision: Precision) -> bool {
-        let narrow = match self.0 {
+        match self.0 {
             #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => true,
-            Set::Portable => true,
+            Set::Amx => precision != Precision::Int8,
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => precision == Precision::F32 || avx512::widens(),
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => precision == Precision::F32,
             #[allow(unreachable_patterns)]
-            _ => false,
-        };
-        precision == Precision::F32 || narrow
+            _ => true,
+        }
     }
 
-    /// Every instruction set of this processor, the fastest first and the portable one last.
+    /// Whether products of `bf16` are computed on the processor's tiles.
+    #[inline]
+    pub(crate) fn has_tiles(self) -> bool {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Set::Amx => true,
+            _ => false,
+        }
+    }
+
+    /// Every instruction set of this processor: the fastest for `f32` first, those that differ from it in narrow numbers only behind
+    /// it, the portable one last.
     pub fn available() -> Vec<Self> {
         let sets = [
             #[cfg(target_arch = "x86_64")]
             avx512::detected().then_some(Set::Avx512),
+            #[cfg(target_arch = "x86_64")]
+            amx::detected().then_some(Set::Amx),
+            #[cfg(target_arch = "x86_64")]
+            avx512::dots().then_some(Set::Avx512Dot),
             #[cfg(target_arch = "x86_64")]
             avx2::detected().then_some(Set::Avx2),
             #[cfg(target_arch = "aarch64")]
@@ -210,16 +283,26 @@ impl Instructions {
             .find(|instructions| instructions.name() == name)
     }
 
-    /// `avx512`, `avx2`, `neon` or `portable`.
+    /// `avx512`, `amx`, `avx512dot`, `avx2`, `neon` or `portable`.
     pub fn name(self) -> &'static str {
-        self.names().0
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Set::Amx => "amx",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512Dot => "avx512dot",
+            _ => self.names().0,
+        }
     }
 
-    /// Of its paths in each precision.
+    /// Of its paths in each precision: what computes `f32` is the same, to the bit, with AMX and dot products as without.
     pub(crate) fn names(self) -> (&'static str, &'static str, &'static str) {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => ("avx512", "avx512-bf16", "avx512-int8"),
+            #[cfg(target_arch = "x86_64")]
+            Set::Amx => ("avx512", "amx-bf16", "amx-int8"),
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512Dot => ("avx512", "avx512dot-bf16", "avx512dot-int8"),
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => ("avx2", "avx2-bf16", "avx2-int8"),
             #[cfg(target_arch = "aarch64")]
@@ -237,6 +320,12 @@ impl Instructions {
         match self.0 {
             // SAFETY: a path exists only for instruction sets that the processor was found to have.
             #[cfg(target_arch = "x86_64")]
+            Set::Amx | Set::Avx512Dot => unsafe { avx512::run_dots(kernel) },
+            // SAFETY: only those that were found to widen multiply narrow numbers.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { avx512::run_widening(kernel) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
             Set::Avx2 => unsafe { avx2::run_narrow(kernel) },
             Set::Portable => portable::run_narrow(kernel),
             #[allow(unreachable_patterns)]
@@ -250,7 +339,7 @@ impl Instructions {
         match self.0 {
             // SAFETY: a path exists only for instruction sets that the processor was found to have.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { avx512::run(kernel) },
+            Set::Avx512 | Set::Amx | Set::Avx512Dot => unsafe { avx512::run(kernel) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => unsafe { avx2::run(kernel) },

@@ -140,7 +140,23 @@ impl Simd for Portable {
 impl Narrow for Portable {
     /// A pair of 16 bits is a whole number of 32, the first one its lower half.
     type I = [i32; LANES];
+    type Half = f32;
 
+    #[inline(always)]
+    unsafe fn store_halves(self, to: *mut f32, x: F, n: usize) {
+        // SAFETY: the caller vouches for the pointer.
+        unsafe { self.store_first(to, self.nearest_half(x), n) }
+    }
+    #[inline(always)]
+    unsafe fn store_pairs(self, to: *mut Bf16, firsts: F, seconds: F) {
+        for (l, (first, second)) in firsts.into_iter().zip(seconds).enumerate() {
+            // SAFETY: the caller vouches for the pairs.
+            unsafe {
+                *to.add(2 * l) = Bf16::of(first);
+                *to.add(2 * l + 1) = Bf16::of(second);
+            }
+        }
+    }
     #[inline(always)]
     unsafe fn load_firsts(self, from: *const Bf16) -> F {
         // SAFETY: the caller vouches for the pairs.

@@ -5,7 +5,7 @@ use super::pointwise::Part;
 use super::words::Words;
 use super::{Projection, STRIDE, Softmax};
 use crate::Engine;
-use crate::gemm::{RoundInPlace, tile};
+use crate::gemm::{Phase, RoundInPlace, tile};
 use crate::grid::{Writes, number_unless_faded};
 use crate::precision::Precision;
 use crate::threads::Parts;
@@ -63,6 +63,8 @@ impl Softmax {
                 // SAFETY: as above; no two parts of the same block are in use at once.
                 let part_of =
                     |block: usize| unsafe { parts.get(block * rows + first..block * rows + last) };
+                // The input stays the same; the exponentials do not, and are multiplied outside of it.
+                let phase = Phase::begin();
                 for block in 0..blocks {
                     let words = Words::of(block, vocabulary);
                     let start = (block * rows + first) * STRIDE;
@@ -72,7 +74,7 @@ impl Softmax {
                         now.copy_from_slice(part_of(block - 1));
                     }
                     // SAFETY: as above.
-                    unsafe {
+                    phase.run(|| unsafe {
                         this.exponentials(
                             engine,
                             projection,
@@ -84,15 +86,8 @@ impl Softmax {
                             // A target's logit waits in the place of its loss.
                             |row, logit| loss[row] = logit,
                         );
-                    }
-                    if engine.precision() == Precision::Bf16 {
-                        // They enter two products, and are rounded once for both. Their sums are of whole ones.
-                        engine.instructions().run_narrow(RoundInPlace {
-                            rows: count,
-                            columns: words.count,
-                            at: out,
-                        });
-                    }
+                    });
+                    round_for_products(engine, count, words, out);
                     if block > 0 {
                         bring_down(part_of(block - 1), now, d_input, width);
                     }
@@ -138,6 +133,18 @@ impl Softmax {
         self.logits = exponentials;
         self.parts = parts;
         self.factors = factors;
+    }
+}
+
+/// Exponentials enter two products, and are rounded once for both. Their sums are of whole ones. Tiles round what they pack.
+fn round_for_products(engine: &Engine, rows: usize, words: Words, at: Writes) {
+    let instructions = engine.instructions();
+    if engine.precision() == Precision::Bf16 && !instructions.has_tiles() {
+        instructions.run_narrow(RoundInPlace {
+            rows,
+            columns: words.count,
+            at,
+        });
     }
 }
 

@@ -4,6 +4,8 @@ use super::pointwise::{PackScaled, WeightedSums};
 use super::words::Words;
 use super::{Gradient, Projection, STRIDE, Softmax};
 use crate::Engine;
+#[cfg(target_arch = "x86_64")]
+use crate::gemm::tiled;
 use crate::gemm::{RoundInPlace, packed_length, transposed_tiles};
 use crate::grid::{Reads, Writes};
 use crate::precision::Precision;
@@ -25,6 +27,14 @@ impl Softmax {
         let (width, vocabulary) = (projection.width, projection.vocabulary());
         let rows = targets.len();
         let instructions = engine.instructions();
+        let on_tiles = engine.precision() == Precision::Bf16 && instructions.has_tiles();
+        #[cfg(target_arch = "x86_64")]
+        let length = if on_tiles {
+            tiled::room(width, rows)
+        } else {
+            packed_length(instructions, width, rows)
+        };
+        #[cfg(not(target_arch = "x86_64"))]
         let length = packed_length(instructions, width, rows);
         self.scaled.resize(engine.pool().threads() * length);
         let has_bias = !gradient.d_bias.is_empty();
@@ -39,39 +49,26 @@ impl Softmax {
                 let factors = &factors[block * rows..(block + 1) * rows];
                 // SAFETY: each thread has its own panels.
                 let scaled = unsafe { scaled.get(thread * length..(thread + 1) * length) };
-                let panels = scaled.chunks_exact_mut(instructions.panel() * rows);
-                for (index, to) in panels.enumerate() {
-                    let first = index * instructions.panel();
-                    let columns = instructions.panel().min(width - first);
-                    instructions.run(PackScaled {
-                        columns,
-                        from: Reads::new(input, first, width, rows, columns),
-                        factors,
-                        to,
-                    });
-                    if engine.precision() == Precision::Bf16 {
-                        let panel = instructions.panel();
-                        let to = Parts::new(to);
-                        instructions.run_narrow(RoundInPlace {
-                            rows,
-                            columns: panel,
-                            at: Writes::new(&to, 0, panel, rows, panel),
-                        });
-                    }
-                }
                 let start = block * rows * STRIDE;
                 let from = Reads::new(exponentials, start, STRIDE, rows, words.count);
                 let to = Writes::new(&d_weight, words.first * width, width, words.count, width);
-                // SAFETY: the exponentials have these rows and words, and the words' gradients belong to this task.
-                unsafe {
-                    transposed_tiles(
-                        instructions,
-                        (words.count, width, rows),
-                        from,
-                        scaled,
-                        to,
-                        add,
-                    );
+                let shape = (words.count, width, rows);
+                if on_tiles {
+                    #[cfg(target_arch = "x86_64")]
+                    // SAFETY: the path has tiles, the exponentials have these rows and words, and the words' gradients belong to this task.
+                    unsafe {
+                        tiled::pack_scaled(
+                            Reads::new(input, 0, width, rows, width),
+                            width,
+                            factors,
+                            scaled,
+                        );
+                        tiled::product(shape, from, scaled, to, add);
+                    }
+                } else {
+                    pack_scaled(engine, input, width, factors, scaled);
+                    // SAFETY: the exponentials have these rows and words, and the words' gradients belong to this task.
+                    unsafe { transposed_tiles(instructions, shape, from, scaled, to, add) };
                 }
                 if has_bias {
                     instructions.run(WeightedSums {
@@ -99,5 +96,29 @@ impl Softmax {
                     }
                 }
             });
+    }
+}
+
+/// Packs the rows of the input as panels, each times its factor, in the engine's precision.
+fn pack_scaled(engine: &Engine, input: &[f32], width: usize, factors: &[f32], to: &mut [f32]) {
+    let (instructions, rows) = (engine.instructions(), factors.len());
+    let panel = instructions.panel();
+    for (index, to) in to.chunks_exact_mut(panel * rows).enumerate() {
+        let first = index * panel;
+        let columns = panel.min(width - first);
+        instructions.run(PackScaled {
+            columns,
+            from: Reads::new(input, first, width, rows, columns),
+            factors,
+            to,
+        });
+        if engine.precision() == Precision::Bf16 {
+            let to = Parts::new(to);
+            instructions.run_narrow(RoundInPlace {
+                rows,
+                columns: panel,
+                at: Writes::new(&to, 0, panel, rows, panel),
+            });
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::pointwise::{Exponentials, Part};
 use super::words::{WORDS, Words};
 use super::{Projection, Softmax};
 use crate::Engine;
-use crate::gemm::tile;
+use crate::gemm::{Phase, tile};
 use crate::grid::{Reads, Writes};
 use crate::threads::Parts;
 
@@ -126,7 +126,8 @@ impl Softmax {
             let parts = Parts::new(&mut parts);
             // A target's logit waits in the place of its loss.
             let loss = Parts::new(loss);
-            engine.pool().run(word_blocks * row_blocks, |task, thread| {
+            let phase = Phase::begin();
+            let task = |task: usize, thread: usize| {
                 let (word_block, row_block) = (task / row_blocks, task % row_blocks);
                 let (first, last) = (
                     rows * row_block / row_blocks,
@@ -155,7 +156,12 @@ impl Softmax {
                         |row, logit| loss.get(first + row..first + row + 1)[0] = logit,
                     );
                 }
-            });
+            };
+            engine
+                .pool()
+                .run(word_blocks * row_blocks, |number, thread| {
+                    phase.run(|| task(number, thread));
+                });
         }
         for (row, loss) in loss.iter_mut().enumerate() {
             *loss = Normaliser::of(parts.iter().skip(row).step_by(rows).copied()).loss(*loss);
