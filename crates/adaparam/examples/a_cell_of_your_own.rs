@@ -114,7 +114,20 @@ fn percent_right(scores: Tensor<2>, symbols: Tensor<1, Int>) -> f32 {
     100.0 * named.equal(symbols).float().mean().into_scalar::<f32>()
 }
 
-fn main() {
+/// What came out.
+pub(crate) struct Outcome {
+    layers: Stacked<LeakyCell>,
+    /// Percent that are named right after 0, 100, 200 and 300 steps.
+    pub(crate) right: Vec<f32>,
+    /// Over how many steps the unit with the longest memory forgets.
+    pub(crate) longest: f32,
+    /// Percent that are named right after sequences of different lengths.
+    pub(crate) ragged: f32,
+    /// The shape of what two directions give.
+    pub(crate) both: [usize; 3],
+}
+
+pub(crate) fn run() -> Outcome {
     let device = Device::flex().autodiff();
     device.seed(1);
     let (kind, sizes) = (Leaky::default(), StackSizes::new(2 * SYMBOLS, 32, 2));
@@ -122,9 +135,9 @@ fn main() {
         layers: kind.stack(sizes, &device).with_dropout(&[("hidden", 0.1)]),
         readout: LinearConfig::new(32, SYMBOLS).init(&device),
     };
-    println!("{}", model.layers);
 
     let mut optimiser = AdamConfig::new().init();
+    let mut right = Vec::new();
     for step in 0..=300 {
         let (sequence, symbols) = sequences(&device);
         // Two windows: what the first one saw reaches the second by the state alone.
@@ -134,8 +147,7 @@ fn main() {
         let last = output.narrow(1, STEPS / 2 - 1, 1).squeeze_dim(1); // [B, H]
         let scores = model.readout.forward(last);
         if step % 100 == 0 {
-            let right = percent_right(scores.clone(), symbols.clone());
-            println!("step {step}: {right:.0} % right");
+            right.push(percent_right(scores.clone(), symbols.clone()));
         }
         let loss = CrossEntropyLossConfig::new().init(&device);
         let gradients = loss.forward(scores, symbols).backward();
@@ -145,8 +157,6 @@ fn main() {
 
     let (model, device) = (model.valid(), device.inner());
     let memory = sigmoid(model.layers.layers[1].rate.val()).recip();
-    let longest: f32 = memory.max().into_scalar();
-    println!("a unit has gone from {} to {longest:.1} steps", kind.memory);
 
     // Sequences of different lengths in one batch: the state is that after the last step of each.
     let (sequence, symbols) = sequences(&device);
@@ -154,10 +164,28 @@ fn main() {
     let layers = model.layers;
     let (_, state) = layers.forward_ragged(sequence.clone(), &lengths, None, None);
     let scores = model.readout.forward(state["layers.1.hidden"].clone());
-    let right = percent_right(scores, symbols);
-    println!("after 1 to {STEPS} steps: {right:.0} % right");
 
-    let both = Bidirectional::new(layers, kind.stack(sizes, &device));
-    let output = both.forward_ragged(sequence, &lengths).output;
-    println!("in both directions: {:?}, [B, T, 2 H]", output.dims());
+    let both = Bidirectional::new(layers.clone(), kind.stack(sizes, &device));
+    Outcome {
+        right,
+        longest: memory.max().into_scalar(),
+        ragged: percent_right(scores, symbols),
+        both: both.forward_ragged(sequence, &lengths).output.dims(),
+        layers,
+    }
+}
+
+fn main() {
+    let outcome = run();
+    println!("{}", outcome.layers);
+    for (hundred, right) in outcome.right.iter().enumerate() {
+        println!("step {}: {right:.0} % right", 100 * hundred);
+    }
+    println!(
+        "a unit has gone from {} to {:.1} steps",
+        Leaky::default().memory,
+        outcome.longest
+    );
+    println!("after 1 to {STEPS} steps: {:.0} % right", outcome.ragged);
+    println!("in both directions: {:?}, [B, T, 2 H]", outcome.both);
 }

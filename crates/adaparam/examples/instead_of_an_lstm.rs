@@ -7,7 +7,7 @@
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use adaparam::recurrent::{AdaptiveLstmConfig, LstmConfig, Recurrent};
+use adaparam::recurrent::{AdaptiveLstm, AdaptiveLstmConfig, Lstm, LstmConfig, Recurrent};
 use burn::module::{Module, ModuleDisplay};
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::{AdamConfig, GradientsParams};
@@ -55,7 +55,15 @@ impl<R: Recurrent + Module + ModuleDisplay> Model<R> {
     }
 }
 
-fn main() {
+/// Each model and its error after training.
+pub(crate) struct Outcome {
+    plain: Model<Lstm>,
+    pub(crate) plain_error: f32,
+    adaptive: Model<AdaptiveLstm>,
+    pub(crate) adaptive_error: f32,
+}
+
+pub(crate) fn run() -> Outcome {
     let device = Device::flex().autodiff();
     device.seed(1);
     let plain = LstmConfig::new(1, HIDDEN).with_dropout(0.02);
@@ -65,8 +73,21 @@ fn main() {
 
     let evaluating = device.inner();
     let error = |loss: Tensor<1>| loss.into_scalar::<f32>();
-    let plain_error = error(plain.valid().loss(&evaluating));
-    let adaptive_error = error(adaptive.valid().loss(&evaluating));
+    Outcome {
+        plain_error: error(plain.valid().loss(&evaluating)),
+        adaptive_error: error(adaptive.valid().loss(&evaluating)),
+        plain,
+        adaptive,
+    }
+}
+
+fn main() {
+    let Outcome {
+        plain,
+        plain_error,
+        adaptive,
+        adaptive_error,
+    } = run();
     println!("with an LSTM: squared error {plain_error:.4}\n{plain}\n");
     println!("with an adaptive LSTM: squared error {adaptive_error:.4}\n{adaptive}");
 }

@@ -69,11 +69,34 @@ fn train<M: Module>(
     (model, last)
 }
 
-fn main() {
+/// What came out.
+pub(crate) struct Outcome {
+    linear: Static,
+    pub(crate) linear_loss: f32,
+    adaptive: Adaptive,
+    pub(crate) adaptive_loss: f32,
+}
+
+pub(crate) fn run() -> Outcome {
     let device = Device::flex().autodiff();
     device.seed(1);
     let (linear, linear_loss) = train(Static::new(&device), &device, Static::forward);
     let (adaptive, adaptive_loss) = train(Adaptive::new(&device), &device, Adaptive::forward);
+    Outcome {
+        linear,
+        linear_loss,
+        adaptive,
+        adaptive_loss,
+    }
+}
+
+fn main() {
+    let Outcome {
+        linear,
+        linear_loss,
+        adaptive,
+        adaptive_loss,
+    } = run();
     println!("with Linear: squared error {linear_loss:.4}\n{linear}\n");
     println!("with an adaptive layer: squared error {adaptive_loss:.4}\n{adaptive}\n");
 

@@ -62,8 +62,8 @@ impl<const N: usize> Diagonals<N> {
 }
 
 impl<P: Policy> AdaptiveFeedForward<P> {
-    /// The matrix that stands in for `W` at each input of a batch, `D(q) W(q-1) … W(1) D(1)`, laid out as
-    /// in the paper: one row per output.
+    /// The matrix that stands in for `W` at each input of a batch, `D(q) W(q-1) … W(1) D(1)` with the remainder,
+    /// if there is one, laid out as in the paper: one row per output.
     ///
     /// With [`effective_bias`](Self::effective_bias) it gives the layer's pre-activation:
     /// `f(x) = φ(effective_weight · x + effective_bias)`.
@@ -89,6 +89,9 @@ impl<P: Policy> AdaptiveFeedForward<P> {
             if let Some(dj) = as_columns(j) {
                 product = product * dj;
             }
+        }
+        if let Some(r) = &self.remainder {
+            product = product + r.val().unsqueeze();
         }
         product.swap_dims(1, 2)
     }

@@ -40,18 +40,26 @@
 //! | [`property::express`]: IO adaptation can express any matrix | Property 1 |
 //! | [`recurrent`]: the adaptive LSTM and the LSTM it is compared with | section 3 |
 //! | [`recurrent::Cell`]: recurrent layers of your own, with all that these have | |
+//! | [`AdaptLinearConfig`]: a layer from a `Linear` that is trained already | section 2.2 |
+//! | [`adapt`]: adapters over a whole model that exists | |
+//! | [`convert`]: recurrent layers of Burn and PyTorch, and back | |
 //! | [`parameters`], [`mod@settings`]: parameters and configurations by name | |
 //!
 //! On the CPU, a recurrent stack computes a whole window, and an adaptive feed-forward layer a whole batch, as one fused
 //! operation with hand-written gradients. That needs the feature `kernels`, a default, and is turned off with
 //! [`recurrent::Execution::Readable`].
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 // The macro `settings!` names this crate, also where it is used inside of it.
 extern crate self as adaparam;
 
+pub mod adapt;
+pub mod convert;
 mod feed_forward;
 mod form;
 mod inspection;
+mod leading;
 #[cfg(feature = "kernels")]
 mod located;
 pub mod parameters;
@@ -60,8 +68,11 @@ pub mod property;
 pub mod recurrent;
 mod semi_orthogonal;
 pub mod settings;
+mod singular_values;
 
-pub use feed_forward::{AdaptiveFeedForward, AdaptiveFeedForwardConfig};
+pub use feed_forward::{
+    AdaptLinearConfig, Adaptation, AdaptiveFeedForward, AdaptiveFeedForwardConfig,
+};
 pub use inspection::Diagonals;
 pub use policy::{Policy, PolicyConfig};
 pub use recurrent::{AdaptiveLstm, AdaptiveLstmConfig, Lstm, LstmConfig};

@@ -90,7 +90,7 @@ fn orthonormalise_rows(rows: &mut [f64], length: usize) {
 }
 
 /// With eight sums at once, which the processor can do side by side.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let (a_chunks, a_rest) = a.as_chunks::<8>();
     let (b_chunks, b_rest) = b.as_chunks::<8>();
     let mut sums = [0.0; 8];

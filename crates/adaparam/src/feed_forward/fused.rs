@@ -119,7 +119,11 @@ fn shape<P: Policy>(
             .map(|&width| width > 0)
             .collect(),
         bias: layer.bias.is_some(),
-        activation: activation(layer.activation.as_ref())?,
+        // The activation comes after a remainder, which kernels know nothing of.
+        activation: match layer.remainder {
+            None => activation(layer.activation.as_ref())?,
+            Some(_) => KernelActivation::Identity,
+        },
         context,
         policy: stages,
     };

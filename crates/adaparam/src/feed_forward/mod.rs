@@ -1,5 +1,8 @@
+mod from_linear;
 #[cfg(feature = "kernels")]
 mod fused;
+
+pub use from_linear::{AdaptLinearConfig, Adaptation};
 
 use burn::config::Config;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
@@ -58,6 +61,9 @@ pub struct AdaptiveFeedForwardConfig {
 pub struct AdaptiveFeedForward<P: Policy = PolicyNetwork> {
     /// `W(1), …, W(q-1)`, each stored `[d_j, d_{j+1}]` as Burn stores weights.
     pub weights: Vec<Param<Tensor<2>>>,
+    /// `R`, `[d_1, d_q]`, what is added to the product of the weights and never adapted; only a layer that was made
+    /// [from a `Linear`](AdaptLinearConfig) by some of its singular values has it.
+    pub remainder: Option<Param<Tensor<2>>>,
     /// `b`, of width `d_q`.
     pub bias: Option<Param<Tensor<1>>>,
     /// `π`; none where every diagonal is the identity.
@@ -141,6 +147,7 @@ impl AdaptiveFeedForwardConfig {
                 .windows(2)
                 .map(|pair| self.init_weight([pair[0], pair[1]], device))
                 .collect(),
+            remainder: None,
             bias: self
                 .bias
                 .then(|| Initializer::Zeros.init([d_output], device)),
@@ -221,7 +228,7 @@ impl<P: Policy> AdaptiveFeedForward<P> {
         self.check_input(&input);
         #[cfg(feature = "kernels")]
         if let Some(output) = fused::forward(self, &input, None) {
-            return output;
+            return self.completed(output, input);
         }
         self.readable(input.clone(), input)
     }
@@ -245,7 +252,7 @@ impl<P: Policy> AdaptiveFeedForward<P> {
         self.check_input(&input);
         #[cfg(feature = "kernels")]
         if let Some(output) = fused::forward(self, &input, Some(&context)) {
-            return output;
+            return self.completed(output, input);
         }
         self.readable(input, context)
     }
@@ -263,6 +270,10 @@ impl<P: Policy> AdaptiveFeedForward<P> {
     fn readable<const N: usize>(&self, input: Tensor<N>, context: Tensor<N>) -> Tensor<N> {
         let d = self.diagonals(context);
 
+        let rest = self
+            .remainder
+            .as_ref()
+            .map(|r| linear(input.clone(), r.val(), None)); // [.., d_q]
         let mut x = d.scale(1, input); // [.., d_1]
         for (j, weight) in (2..).zip(&self.weights) {
             x = d.scale(j, linear(x, weight.val(), None)); // [.., d_j]
@@ -270,6 +281,22 @@ impl<P: Policy> AdaptiveFeedForward<P> {
         if let Some(b) = &self.bias {
             x = x + d.scale(0, b.val().unsqueeze());
         }
+        if let Some(rest) = rest {
+            x = x + rest;
+        }
+        self.activated(x)
+    }
+
+    /// The output of the kernels with what they do not compute: the remainder, and the activation behind it.
+    #[cfg(feature = "kernels")]
+    fn completed<const N: usize>(&self, output: Tensor<N>, input: Tensor<N>) -> Tensor<N> {
+        match &self.remainder {
+            None => output,
+            Some(r) => self.activated(output + linear(input, r.val(), None)),
+        }
+    }
+
+    fn activated<const N: usize>(&self, x: Tensor<N>) -> Tensor<N> {
         match &self.activation {
             Some(phi) => phi.forward(x),
             None => x,

@@ -78,6 +78,15 @@ impl GatedLinearUnit {
     }
 }
 
+impl GluPolicy {
+    pub(super) fn start_at(&mut self, start: Tensor<1>) {
+        let last = self.units.last_mut().expect("there is at least one unit");
+        // A gate that is neither open nor closed lets half of the value through: σ(0) = 1/2.
+        super::constant(&mut last.gate, start.zeros_like());
+        super::constant(&mut last.value, start * 2.0);
+    }
+}
+
 impl Policy for GluPolicy {
     fn forward<const N: usize>(&self, context: Tensor<N>) -> Tensor<N> {
         self.units

@@ -3,7 +3,7 @@ use burn::module::Module;
 use burn::nn::{Initializer, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 
-use super::{Dense, Policy};
+use super::{Dense, Policy, constant};
 
 /// Configuration of a [`LinearPolicy`].
 #[derive(Config, Debug)]
@@ -40,6 +40,12 @@ impl LinearPolicyConfig {
             .init([d_policy], device),
         );
         LinearPolicy { projection }
+    }
+}
+
+impl LinearPolicy {
+    pub(super) fn start_at(&mut self, start: Tensor<1>) {
+        constant(&mut self.projection, start);
     }
 }
 

@@ -4,7 +4,7 @@ use burn::nn::activation::{Activation, ActivationConfig};
 use burn::nn::{Initializer, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 
-use super::{Dense, Policy};
+use super::{Dense, Policy, constant};
 
 /// Configuration of an [`MlpPolicy`].
 #[derive(Config, Debug)]
@@ -75,6 +75,18 @@ impl MlpPolicy {
         self.layers.iter().fold(context, |input, layer| {
             self.activation.forward(layer.forward(input))
         })
+    }
+}
+
+impl MlpPolicy {
+    pub(super) fn start_at(&mut self, start: Tensor<1>) {
+        assert!(
+            matches!(self.squash, Activation::Identity(_)),
+            "an MlpPolicy squashes its diagonals by {:?}, so that they cannot start where a layer is wrapped: give it \
+             with_squash(ActivationConfig::Identity)",
+            self.squash
+        );
+        constant(&mut self.projection, start);
     }
 }
 

@@ -42,7 +42,7 @@ pub use linear::{LinearPolicy, LinearPolicyConfig};
 pub use mlp::{MlpPolicy, MlpPolicyConfig};
 
 use burn::config::Config;
-use burn::module::{Module, ModuleDisplay};
+use burn::module::{Module, ModuleDisplay, Param};
 use burn::nn::Linear;
 use burn::nn::activation::Activation;
 use burn::tensor::{Device, Tensor};
@@ -127,6 +127,30 @@ pub enum PolicyNetwork {
     Glu(GluPolicy),
     /// See [`MlpPolicy`].
     Mlp(MlpPolicy),
+}
+
+impl PolicyNetwork {
+    /// Lets the policy give `start`, `[d_policy]`, whatever the context, and learn from there.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it squashes what it gives.
+    pub(crate) fn start_at(&mut self, start: Tensor<1>) {
+        match self {
+            Self::Linear(policy) => policy.start_at(start),
+            Self::Glu(policy) => policy.start_at(start),
+            Self::Mlp(policy) => policy.start_at(start),
+        }
+    }
+}
+
+/// Lets a linear map give `value` for every input. What is before it learns once its weights are no longer zero, which is
+/// after the first step.
+fn constant(linear: &mut Linear, value: Tensor<1>) {
+    let shape = linear.weight.lazy_shape();
+    let weight = Tensor::<2>::zeros(shape, (&value.device(), value.dtype()));
+    linear.weight = Param::from_tensor(weight);
+    linear.bias = Some(Param::from_tensor(value));
 }
 
 impl Policy for PolicyNetwork {

@@ -555,15 +555,26 @@ impl Kind for AdaptiveLstmSettings {
 
 impl RecurrentKind for AdaptiveLstmSettings {
     fn init(&self, sizes: StackSizes, device: &Device) -> Box<dyn Recurrent> {
-        let config = AdaptiveConfig::of_sizes(sizes, self.latent)
+        Box::new(self.stack(sizes, device))
+    }
+}
+
+impl AdaptiveLstmSettings {
+    /// Layers of these sizes. As in Burn, weights are drawn on first use.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a size or the number of layers is 0.
+    pub fn stack(&self, sizes: StackSizes, device: &Device) -> AdaptiveStack {
+        AdaptiveConfig::of_sizes(sizes, self.latent)
             .with_bias(self.bias)
             .with_policy(self.policy)
             .with_summary(self.summary)
             .with_adaptation(self.adaptation)
             .with_tying(self.tying)
             .with_layout(self.layout)
-            .with_policy_start(self.policy_start);
-        Box::new(config.init(device))
+            .with_policy_start(self.policy_start)
+            .init(device)
     }
 }
 

@@ -117,7 +117,7 @@ impl<R: Recurrent + Module + ModuleDisplay> Bidirectional<R> {
 }
 
 /// Every row from its end to its beginning; what lies behind the end stays where it is.
-fn reversed(sequence: Tensor<3>, time_axis: usize, lengths: &[usize]) -> Tensor<3> {
+pub(super) fn reversed(sequence: Tensor<3>, time_axis: usize, lengths: &[usize]) -> Tensor<3> {
     let dims = sequence.dims();
     let steps = dims[time_axis];
     if lengths.iter().all(|&length| length == steps) {

@@ -103,6 +103,28 @@ pub struct GruCell {
 }
 
 impl GruCell {
+    /// A layer of these numbers.
+    pub(crate) fn of(
+        form: GruForm,
+        weight_input: Param<Tensor<2>>,
+        weight_hidden: Param<Tensor<2>>,
+        bias: Option<Param<Tensor<1>>>,
+        bias_hidden: Option<Param<Tensor<1>>>,
+    ) -> Self {
+        Self {
+            weight_input,
+            weight_hidden,
+            bias,
+            bias_hidden,
+            form,
+        }
+    }
+
+    /// Where its reset gate acts.
+    pub fn form(&self) -> GruForm {
+        self.form
+    }
+
     fn d_hidden(&self) -> usize {
         self.weight_hidden.lazy_shape()[0]
     }

@@ -1,5 +1,5 @@
 use burn::module::{Module, Param};
-use burn::tensor::activation::sigmoid;
+use burn::tensor::activation::{log_sigmoid, sigmoid};
 use burn::tensor::{Device, Tensor};
 
 use super::cell::{Cell, CellStep};
@@ -108,8 +108,8 @@ impl Cell for MinLstmCell {
         let [h] = state.try_into().expect("a minimal LSTM has one state");
         let u = biased(product(x, &self.weight_input), self.bias.as_ref()); // [B, 3H]
         let [f, i, n] = split(u); // [B, H] each
-        let (f, i) = (sigmoid(f), sigmoid(i));
-        let written = i.clone() / (f + i);
+        // `i / (f + i)` by logarithms: gates that are both shut would be 0 / 0.
+        let written = sigmoid(log_sigmoid(i) - log_sigmoid(f));
         let h = h.clone() + written * (self.candidate.of(n) - h);
         CellStep {
             state: vec![dropped(h.clone(), masks[0].as_ref())],

@@ -154,6 +154,16 @@ impl<C: Cell> Stacked<C> {
         self
     }
 
+    /// Whether layers add their input to what they give; see [`StackSizes::skip`].
+    pub fn skips(&self) -> bool {
+        self.skip
+    }
+
+    /// What the layers give out together.
+    pub fn output(&self) -> StackOutput {
+        self.output
+    }
+
     fn last(&self) -> &C {
         self.layers.last().expect("a stack has layers")
     }

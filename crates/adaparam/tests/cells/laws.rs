@@ -496,6 +496,22 @@ fn minimal_cells_forget_all_or_nothing_where_their_gates_say_so() {
 }
 
 #[test]
+fn a_minimal_lstm_whose_gates_are_all_shut_shares_between_them() {
+    let mut all = Case::all().into_iter();
+    let cell = all.find(|case| case.name == "minimal, Linear, LSTM: true");
+    let cell = cell.expect("a minimal LSTM");
+    let mut given = given(&cell);
+    // The sigmoid of this is 0 in single precision.
+    for bias in ["b_i", "b_f"] {
+        fill(&mut given, bias, -300.0);
+    }
+    let all = cell.by_the_layer(&given, Execution::Readable);
+    for (name, values) in all {
+        assert!(values.iter().all(|x| x.is_finite()), "{name}: {values:?}");
+    }
+}
+
+#[test]
 fn an_slstm_does_not_notice_its_stabiliser() {
     for gate in [ForgetGate::Sigmoid, ForgetGate::Exponential] {
         let slstm = Case::slstm("slstm", gate);
