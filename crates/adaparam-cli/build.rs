@@ -9,6 +9,15 @@ fn main() {
         let text = String::from_utf8(output.stdout).ok()?;
         output.status.success().then(|| text.trim().to_owned())
     };
+    if let Some(commit) = packed_commit() {
+        println!("cargo::rustc-env=ADAPARAM_COMMIT={commit}");
+        println!(
+            "cargo::rustc-env=ADAPARAM_BURN={}",
+            burn_version("Cargo.lock")
+        );
+        println!("cargo::rerun-if-changed={PACKED}");
+        return;
+    }
     let commit = git(&["rev-parse", "HEAD"]).map_or_else(
         || "unknown".to_owned(),
         |commit| match git(&["status", "--porcelain", "--untracked-files=no"]) {
@@ -17,7 +26,10 @@ fn main() {
         },
     );
     println!("cargo::rustc-env=ADAPARAM_COMMIT={commit}");
-    println!("cargo::rustc-env=ADAPARAM_BURN={}", burn_version());
+    println!(
+        "cargo::rustc-env=ADAPARAM_BURN={}",
+        burn_version("../../Cargo.lock")
+    );
     println!("cargo::rerun-if-changed=../../Cargo.lock");
     for source in sources() {
         println!("cargo::rerun-if-changed={}", source.display());
@@ -46,9 +58,20 @@ fn sources() -> Vec<PathBuf> {
     sources
 }
 
-/// The version of Burn in the lock file; unknown where there is none, as in a package from the registry.
-fn burn_version() -> String {
-    let lock = std::fs::read_to_string("../../Cargo.lock").unwrap_or_default();
+/// What Cargo puts into a package for the registry, where there is no repository around it.
+const PACKED: &str = ".cargo_vcs_info.json";
+
+/// The commit that a package from the registry was made from.
+fn packed_commit() -> Option<String> {
+    let text = std::fs::read_to_string(PACKED).ok()?;
+    let (_, rest) = text.split_once("\"sha1\": \"")?;
+    let (commit, _) = rest.split_once('"')?;
+    Some(commit.to_owned())
+}
+
+/// The version of Burn in a lock file; unknown where there is none.
+fn burn_version(path: &str) -> String {
+    let lock = std::fs::read_to_string(path).unwrap_or_default();
     let mut lines = lock.lines();
     let is_burn = lines.any(|line| line == "name = \"burn\"");
     let version = lines.next().filter(|_| is_burn);

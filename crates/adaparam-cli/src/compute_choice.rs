@@ -16,8 +16,8 @@ pub(crate) struct ComputeChoice {
     /// Where to compute: on the processor by its own kernels, elsewhere by tensor operations
     #[arg(long, value_enum, default_value_t = DeviceKind::Cpu)]
     pub(crate) device: DeviceKind,
-    /// Instruction set of the processor's kernels: avx512, avx2, neon or portable; results differ between them in their
-    /// last bits [default: the best that the processor has]
+    /// Instruction set of the processor's kernels: avx512, avx2, neon or portable, and for products in bf16 also amx or
+    /// avx512dot; results differ between them in their last bits [default: the best that the processor has]
     #[arg(long, value_name = "NAME")]
     pub(crate) instructions: Option<String>,
 }

@@ -7,12 +7,15 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bolt_ons;
+mod browser;
 mod command;
 mod compute_choice;
 mod crew;
+mod curves;
 mod data_folder;
 mod device;
 mod experiment_choice;
+mod exploring;
 mod interrupt;
 mod memory;
 mod model_choice;

@@ -45,12 +45,40 @@ pub(crate) fn refuse_what_cannot_fit<'a>(
     )
 }
 
+/// Refuses to read a text in windows whose buffers need more than all memory of the machine: how long windows are, and how
+/// wide the model is, was chosen by whoever made it.
+pub(crate) fn refuse_what_cannot_be_read(
+    config: &LanguageModelConfig,
+    vocabulary: usize,
+    [steps, columns]: [usize; 2],
+) -> anyhow::Result<()> {
+    let need = MemoryForecast::of_reading(config, vocabulary, [steps, columns]) as u64;
+    let Some(there) = whole_memory().filter(|&there| need > there) else {
+        return Ok(());
+    };
+    bail!(
+        "model: to read windows of {steps} words (train.window) of {columns} columns needs {} MB, and this machine has {} MB: \
+         name fewer columns with --batch, or evaluate a shorter text",
+        number::grouped(need / 1_000_000),
+        number::grouped(there / 1_000_000)
+    )
+}
+
 /// Memory and swap space in bytes, or the limit that is set for this process, where the system tells.
 pub(crate) fn whole_memory() -> Option<u64> {
     let there = memory_in(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
     let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
     let limit = limit.and_then(|limit| limit.trim().parse().ok());
     Some(limit.map_or(there, |limit: u64| limit.min(there)))
+}
+
+/// Memory in bytes that programs can have now without swapping, where the system tells.
+pub(crate) fn free_memory() -> Option<u64> {
+    kilobytes_in(
+        &std::fs::read_to_string("/proc/meminfo").ok()?,
+        "MemAvailable:",
+    )
+    .map(|kilobytes| 1024 * kilobytes)
 }
 
 /// The most memory that this process has had so far, in bytes, where the system tells.
@@ -66,13 +94,14 @@ fn peak_in(status: &str) -> Option<u64> {
     Some(1024 * kilobytes)
 }
 
+fn kilobytes_in(meminfo: &str, name: &str) -> Option<u64> {
+    let line = meminfo.lines().find(|line| line.starts_with(name))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
 fn memory_in(meminfo: &str) -> Option<u64> {
-    let kilobytes = |name: &str| -> Option<u64> {
-        let line = meminfo.lines().find(|line| line.starts_with(name))?;
-        line.split_whitespace().nth(1)?.parse().ok()
-    };
-    let swap = kilobytes("SwapTotal:").unwrap_or(0);
-    Some(1024 * (kilobytes("MemTotal:")? + swap))
+    let swap = kilobytes_in(meminfo, "SwapTotal:").unwrap_or(0);
+    Some(1024 * (kilobytes_in(meminfo, "MemTotal:")? + swap))
 }
 
 #[cfg(test)]
@@ -94,6 +123,18 @@ mod tests {
             Some(2000 * 1024)
         );
         assert_eq!(peak_in("nothing of the kind"), None);
+    }
+
+    #[test]
+    fn windows_larger_than_any_machine_are_not_read() {
+        if whole_memory().is_none() {
+            return;
+        }
+        let config = LanguageModelConfig::default();
+        let refused = |steps| refuse_what_cannot_be_read(&config, 10_000, [steps, 10]).err();
+        assert!(refused(70).is_none());
+        let error = refused(1 << 34).unwrap().to_string();
+        assert!(error.contains("(train.window) of 10 columns"), "{error}");
     }
 
     #[test]

@@ -36,14 +36,19 @@ fn quoted(argument: String) -> String {
 /// Processor, cores and operating system.
 fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let processor = std::fs::read_to_string("/proc/cpuinfo")
+    let system = std::env::consts::OS;
+    format!("{}, {cores} cores, {system}", processor())
+}
+
+/// The name of the processor, or of its kind where the system does not tell.
+pub(crate) fn processor() -> String {
+    std::fs::read_to_string("/proc/cpuinfo")
         .ok()
         .and_then(|text| {
             let line = text.lines().find(|line| line.starts_with("model name"))?;
             Some(line.split_once(':')?.1.trim().to_owned())
         })
-        .unwrap_or_else(|| std::env::consts::ARCH.to_owned());
-    format!("{processor}, {cores} cores, {}", std::env::consts::OS)
+        .unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::compute_choice::ComputeChoice;
+use crate::curves::{Curves, CurvesChoice};
 use crate::data_folder::data_folder;
 use crate::memory::refuse_what_cannot_fit;
 use crate::progress::bar_style;
@@ -40,6 +41,8 @@ pub(crate) struct Sweeping {
     pub(crate) data: Option<PathBuf>,
     /// Set by Ctrl-C, SIGTERM and SIGHUP.
     pub(crate) stop: Arc<AtomicBool>,
+    /// Where curves go, if they are wanted.
+    pub(crate) curves: CurvesChoice,
 }
 
 /// How far a command came with the runs of a sweep.
@@ -116,10 +119,13 @@ impl Sweeping {
             deadline: self.deadline,
             record: provenance::record(self.compute.device.name(), place.threads),
             place,
+            look_every: self.curves.look_every(),
         };
         let display = Display::new(title, runs);
+        let curves = SweepCurves::new(self.curves.folder_of(sweep.path()));
         let watch = |event: SweepEvent<'_>| {
             display.show(&event);
+            curves.note(&event);
             if let SweepEvent::Left(spec, RunReport::Ended(_) | RunReport::Stopped) = &event {
                 run_page::write(&sweep.run_folder(spec), &Witnessed::default());
             }
@@ -153,6 +159,40 @@ impl Sweeping {
 
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The curves of every run that is under way.
+struct SweepCurves {
+    /// With a folder for each run, if they are wanted.
+    folder: Option<PathBuf>,
+    runs: Mutex<BTreeMap<String, Curves>>,
+}
+
+impl SweepCurves {
+    fn new(folder: Option<PathBuf>) -> Self {
+        Self {
+            folder,
+            runs: Mutex::default(),
+        }
+    }
+
+    fn note(&self, event: &SweepEvent<'_>) {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            SweepEvent::Training(spec, event) => {
+                if let (TrainEvent::Begun { .. }, Some(folder)) = (event, &self.folder) {
+                    let curves = Curves::new(folder.join(&spec.id), spec.config.data.tokens);
+                    runs.insert(spec.id.clone(), curves);
+                }
+                if let Some(curves) = runs.get_mut(&spec.id) {
+                    curves.note(event);
+                }
+            }
+            SweepEvent::Left(spec, _) => {
+                runs.remove(&spec.id);
+            }
+        }
+    }
 }
 
 /// Live progress: one bar over all runs on a terminal, a line for each epoch elsewhere.

@@ -1,7 +1,7 @@
 //! A language model in training, as the commands that train show it.
 
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -23,6 +23,7 @@ use serde_json::json;
 
 use crate::command::Verdict;
 use crate::crew::Crew;
+use crate::curves::Curves;
 use crate::memory::peak_memory;
 use crate::run_page::{self, PAGE, Witnessed};
 use crate::sample::samples;
@@ -49,6 +50,8 @@ pub(crate) struct Session {
     pub(crate) stop: Arc<AtomicBool>,
     /// Those that train together.
     pub(crate) crew: Crew,
+    /// Where curves go, if they are wanted.
+    pub(crate) curves: Option<PathBuf>,
 }
 
 /// The number that was named, or that of `RAYON_NUM_THREADS`, the variable that the libraries heed too, or all cores.
@@ -106,10 +109,17 @@ impl Session {
     ) -> anyhow::Result<Verdict> {
         let tokens = snapshot.vocabulary.tokens();
         let mut display = Display::new(self.json, snapshot.config.train.epochs, tokens);
+        let mut curves = self
+            .curves
+            .clone()
+            .map(|folder| Curves::new(folder, tokens));
         let started = Instant::now();
         let outcome = self.place.run(|machine| {
             warn_of_other_bits(snapshot, machine);
             let mut observers = Observers::none().with(&mut display);
+            if let Some(curves) = &mut curves {
+                observers = observers.with(curves);
+            }
             train(
                 snapshot,
                 corpus,
@@ -257,21 +267,26 @@ pub(crate) fn in_bits(tokens: Tokens, loss: f64) -> String {
     }
 }
 
-/// Results are the same bits only where the same instructions compute them.
+/// Results are the same bits only where the same instructions compute them. Another precision was asked for, and is told of as a
+/// changed key.
 fn warn_of_other_bits(snapshot: &Snapshot, machine: &Machine) {
     let precision = snapshot.config.train.precision.into();
     let machine = machine.in_precision(precision);
     let now = machine.computes_with(&snapshot.config.model);
-    let set = |path: &str| path.split('-').next().unwrap_or(path).to_owned();
+    // `avx2-bf16` is the instruction set and the precision.
+    let parts = |path: &str| {
+        let (set, precision) = path.split_once('-').unwrap_or((path, ""));
+        (set.to_owned(), precision.to_owned())
+    };
     if let Some(before) = &snapshot.computed_with
-        && set(before) != set(now)
+        && parts(before).1 == parts(now).1
+        && parts(before).0 != parts(now).0
     {
-        let before = set(before);
+        let (before, now) = (parts(before).0, parts(now).0);
         alert!(
-            "warning: this run was computed with {before} so far and goes on with {}: its numbers will differ in their \
+            "warning: this run was computed with {before} so far and goes on with {now}: its numbers will differ in their \
              last bits from those of an undisturbed run; --instructions {before} goes on with the same, where the \
-             processor has them",
-            set(now)
+             processor has them"
         );
     }
 }
@@ -395,7 +410,7 @@ impl Display {
             TrainEvent::Validating => self.bar.set_message("validating"),
             TrainEvent::Testing => self.bar.set_message("testing"),
             TrainEvent::Saved { .. } => self.last_step = Instant::now(),
-            TrainEvent::Tested { .. } => {}
+            TrainEvent::Begun { .. } | TrainEvent::Looked { .. } | TrainEvent::Tested { .. } => {}
         }
         if self.json && !matches!(event, TrainEvent::Step { .. }) {
             let mut line = json!(event);

@@ -370,7 +370,7 @@ fn the_report_is_opened_and_a_failure_to_do_so_is_a_note() {
     };
     let said = opened(&programs);
     assert!(
-        said.contains("note: the report could not be opened"),
+        said.contains("note: the page could not be opened"),
         "{said}"
     );
     assert!(said.contains("out/report.html"), "{said}");

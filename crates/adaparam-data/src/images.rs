@@ -190,6 +190,16 @@ impl PixelScaler {
         self.deviation
     }
 
+    /// A pixel of value `v` becomes `v · slope + offset`: this is the slope.
+    pub fn slope(&self) -> f32 {
+        self.slope
+    }
+
+    /// And this the offset.
+    pub fn offset(&self) -> f32 {
+        self.offset
+    }
+
     /// All images as numbers, `[n, height · width]`, row-major.
     ///
     /// # Panics

@@ -340,7 +340,7 @@ pub fn best(run: &Path) -> Result<Found, LmError> {
 }
 
 /// Whether a folder is a checkpoint, whole or not.
-pub(crate) fn is_checkpoint(folder: &Path) -> bool {
+pub fn is_checkpoint(folder: &Path) -> bool {
     folder.join(HEAD).is_file()
 }
 

@@ -1,15 +1,29 @@
 //! What happens during training, for whoever watches.
 
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
 use crate::LmError;
+use crate::look::LayerLook;
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum TrainEvent {
+    /// Training begins, or goes on, in this process.
+    Begun {
+        /// The sum of what the run is made of, which it has from its beginning until its keys are changed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run: Option<String>,
+        /// Epochs that are done.
+        epochs: u64,
+        /// Steps of the next one that are done.
+        steps: u64,
+        /// Updates that are done.
+        updates: u64,
+    },
     /// An update was made.
     Step {
         /// The epoch, counted from 1.
@@ -32,6 +46,11 @@ pub enum TrainEvent {
         seconds: f64,
         /// The share of the whole training that is done.
         done: f64,
+    },
+    /// Adaptive layers were looked into, for somebody who [wants it](Observer::looks_every).
+    Looked {
+        /// What was seen, the lowest layer first.
+        layers: Vec<LayerLook>,
     },
     /// The epoch is over and the validation text is being read.
     Validating,
@@ -79,6 +98,11 @@ pub trait Observer {
     ///
     /// If the training must not go on without this having been seen.
     fn see(&mut self, event: &TrainEvent) -> Result<(), LmError>;
+
+    /// After how many updates the layers are to be looked into, each time; never, if this is none.
+    fn looks_every(&self) -> Option<NonZeroU64> {
+        None
+    }
 }
 
 /// Everybody who watches a training; each sees every event, in their order.
@@ -107,6 +131,14 @@ impl<'a> Observers<'a> {
         self.0
             .iter_mut()
             .try_for_each(|observer| observer.see(event))
+    }
+
+    /// Whether somebody wants the layers to be looked into after so many updates.
+    pub(crate) fn look_after(&self, updates: u64) -> bool {
+        let wanted = self.0.iter().filter_map(|observer| observer.looks_every());
+        wanted
+            .into_iter()
+            .any(|every| updates.is_multiple_of(every.get()))
     }
 }
 

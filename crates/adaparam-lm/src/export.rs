@@ -14,6 +14,7 @@ use crate::LmError;
 use crate::binding::edited;
 use crate::checkpoint::{self, Damaged};
 use crate::config::{LanguageModelConfig, Version1, first_difference};
+use crate::hub::{is_hub_folder, read_hub};
 use crate::model::LanguageModel;
 use crate::snapshot::{Snapshot, weights_file, weights_from};
 use crate::tensor_file::{StoredTensor, TensorFile};
@@ -75,7 +76,7 @@ pub struct OpenedModel {
     pub edited: Option<String>,
 }
 
-/// Opens the best checkpoint of a run's folder, a checkpoint's folder, or an exported file.
+/// Opens the best checkpoint of a run's folder, a checkpoint's folder, a hub folder, or an exported file.
 pub fn open_model(path: &Path) -> Result<OpenedModel, LmError> {
     if checkpoint::is_checkpoint(path) {
         return Ok(OpenedModel {
@@ -88,6 +89,10 @@ pub fn open_model(path: &Path) -> Result<OpenedModel, LmError> {
     }
     if !path.exists() {
         return Err(RunError::folder(path, "there is no such file or folder").into());
+    }
+    if is_hub_folder(path) {
+        let (weights, file, note) = read_hub(path)?;
+        return from_file(&weights, file, note);
     }
     if !path.is_file() {
         let found = checkpoint::best(path)?;
@@ -107,6 +112,11 @@ pub fn open_model(path: &Path) -> Result<OpenedModel, LmError> {
             problem: problem.to_owned(),
         });
     };
+    from_file(path, file, note)
+}
+
+/// A model from a file that may be anybody's.
+fn from_file(path: &Path, file: TensorFile, note: FileNote) -> Result<OpenedModel, LmError> {
     note.config.check_tokens(path, &note.vocabulary)?;
     Ok(OpenedModel {
         path: path.to_path_buf(),
@@ -198,10 +208,16 @@ pub fn adopt(
         return Err(fault(problem.to_owned()));
     }
     let note = file.note.take();
-    for [first, second] in model.second_biases() {
-        if let Some(second) = file.tensors.remove(&second)
-            && let Some(first) = file.tensors.get_mut(&first)
+    for [first_name, name] in model.second_biases() {
+        if let Some(second) = file.tensors.remove(&name)
+            && let Some(first) = file.tensors.get_mut(&first_name)
         {
+            if first.shape != second.shape {
+                return Err(fault(format!(
+                    "{name} is {:?}, but {first_name}, which it is added to, is {:?}",
+                    second.shape, first.shape
+                )));
+            }
             for (sum, value) in first.values.iter_mut().zip(second.values) {
                 *sum += value;
             }
@@ -393,6 +409,16 @@ mod tests {
         for (sum, first) in bias(&after).into_iter().zip(bias(&before)) {
             assert!((sum - first - 0.5).abs() < 1e-6);
         }
+
+        let mut file = export(&before);
+        let second = file.tensors.get_mut(name).unwrap();
+        (second.shape, second.values) = (vec![19], vec![0.5; 19]);
+        let (config, vocabulary) = (before.config.clone(), before.vocabulary.clone());
+        let error = adopt("w".as_ref(), file, config, vocabulary, String::new()).unwrap_err();
+        assert!(
+            error.to_string().contains("bias_hh_l0 is [19], but"),
+            "{error}"
+        );
     }
 
     #[test]

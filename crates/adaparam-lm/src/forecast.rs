@@ -6,12 +6,16 @@ use burn::tensor::Device;
 
 use crate::config::{LanguageModelConfig, TrainSpec};
 use crate::model::LanguageModel;
+use crate::team::gradient_sums;
 use crate::weight_drop::WeightDrop;
 use crate::weights::ParameterShape;
 
 const BYTES: usize = size_of::<f32>();
 /// More words in a window than this fit into no memory, whatever the model.
 const MOST_WORDS: usize = 1 << 32;
+
+/// The allocator keeps one byte in so many besides: buffers that grew, and pages that are not full.
+const KEPT: usize = 7;
 
 /// How long runs will take.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,7 +48,7 @@ impl Forecast {
 /// An account of the memory that one run needs, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryForecast {
-    /// Weights, their gradients and what the optimiser keeps.
+    /// Weights, their gradients and sums of these over parts of the batch, and what the optimiser keeps.
     pub parameters: usize,
     /// The buffers of the longest window that is to be expected.
     pub activations: usize,
@@ -54,9 +58,8 @@ pub struct MemoryForecast {
 }
 
 impl MemoryForecast {
-    /// What the program takes besides: itself, a text of some hundred thousand words, and what the allocator keeps. Measured
-    /// (`results/memory.json`).
-    pub const PROGRAM: usize = 68_000_000;
+    /// What the program takes besides, itself and its text. Measured (`results/memory.json`), as `KEPT` is.
+    pub const PROGRAM: usize = 45_000_000;
 
     /// The account for a configuration with a vocabulary of so many words, from the sizes of the buffers themselves;
     /// where tensors compute, from the widths of what the layers carry.
@@ -73,14 +76,15 @@ impl MemoryForecast {
         let largest = BYTES.saturating_mul(counts().max().unwrap_or(0));
         let of_weight_drop = WeightDrop::numbers(&undrawn, train.dropout.weight);
         let parameters = numbers
-            .saturating_mul(2 + kept)
+            .saturating_mul(2 + kept + gradient_sums(train.parts))
             .saturating_add(BYTES.saturating_mul(of_weight_drop));
+        // Parts of a batch are read one after the other, in the same buffers.
         let activations = buffers(
             &undrawn,
             &engine,
             model.embedding,
             Keep::Tape,
-            [longest_window(train), train.batch],
+            [longest_window(train), train.batch / train.parts.max(1)],
         );
 
         // The largest file of a checkpoint, and its largest tensor in another order and as bytes.
@@ -105,11 +109,24 @@ impl MemoryForecast {
         }
     }
 
-    /// Everything together.
+    /// The bytes of the buffers that a text is read with, in windows of so many words of so many columns.
+    pub fn of_reading(
+        config: &LanguageModelConfig,
+        vocabulary: usize,
+        window: [usize; 2],
+    ) -> usize {
+        let model = LanguageModel::new(&config.model, vocabulary, &Device::flex());
+        let width = config.model.embedding;
+        buffers(&model, &Engine::new(1), width, Keep::State, window)
+    }
+
+    /// Everything together, with what the allocator keeps of it.
     pub const fn total(self) -> usize {
-        self.parameters
+        let account = self
+            .parameters
             .saturating_add(self.activations)
-            .saturating_add(self.besides)
+            .saturating_add(self.besides);
+        account.saturating_add(account / KEPT)
     }
 }
 
@@ -190,6 +207,15 @@ mod tests {
             assert!(total(key, value) > usual + usual / 10, "{key} = {value}");
         }
         assert!(total("train.window", "1000000") > 1 << 40);
+        let of_parts = |parts: &str| {
+            let config = LanguageModelConfig::default().with("train.parts", parts);
+            MemoryForecast::of(&config.unwrap(), 10_000)
+        };
+        let [whole, halves, quarters] = ["1", "2", "4"].map(of_parts);
+        let gradient = LanguageModelConfig::default().model.parameter_count(10_000) * BYTES;
+        assert_eq!(halves.parameters, whole.parameters + 2 * gradient);
+        assert_eq!(quarters.parameters, whole.parameters + 3 * gradient);
+        assert!(quarters.activations < whole.activations / 2);
         assert_eq!(total("train.batch", "18446744073709551"), usize::MAX);
     }
 

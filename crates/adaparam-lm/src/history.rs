@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::LmError;
 use crate::checkpoint;
 use crate::config::LanguageModelConfig;
-use crate::log::LOG;
+use crate::log::{has_log, read_log};
 use crate::sweep::RunState;
 use crate::train::Finished;
 
@@ -59,8 +59,7 @@ pub struct EpochHistory {
 impl RunHistory {
     /// Whether a folder holds the run of a language model.
     pub fn is_in(folder: &Path) -> bool {
-        folder.join(CONFIG).is_file()
-            && (folder.join(LOG).is_file() || checkpoint::has_checkpoints(folder))
+        folder.join(CONFIG).is_file() && (has_log(folder) || checkpoint::has_checkpoints(folder))
     }
 
     /// Reads what a run has left in its folder.
@@ -183,7 +182,7 @@ struct Sums {
 
 /// The epochs of a log; a line that is still being written is passed over.
 fn epochs(folder: &Path, config: &LanguageModelConfig) -> Vec<EpochHistory> {
-    let log = fs::read_to_string(folder.join(LOG)).unwrap_or_default();
+    let log = read_log(folder);
     let mut all: BTreeMap<u64, Sums> = BTreeMap::new();
     for line in log
         .lines()
@@ -212,13 +211,17 @@ fn epochs(folder: &Path, config: &LanguageModelConfig) -> Vec<EpochHistory> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use flate2::write::GzEncoder;
+
     use super::*;
 
     fn run(folder: &Path, log: &str) -> PathBuf {
         fs::create_dir_all(folder).unwrap();
         let config = "[train]\nepochs = 3\nbatch = 2\nwindow = 10\n";
         fs::write(folder.join(CONFIG), config).unwrap();
-        fs::write(folder.join(LOG), log).unwrap();
+        fs::write(folder.join("metrics.jsonl"), log).unwrap();
         folder.to_path_buf()
     }
 
@@ -250,6 +253,19 @@ mod tests {
         );
         assert_eq!(history.epochs[2].valid_loss, None);
         assert_eq!(history.state, RunState::Waiting);
+    }
+
+    #[test]
+    fn a_log_that_was_packed_away_says_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = run(folder.path(), LOG_OF_TWO);
+        let plain = RunHistory::read(&path).unwrap();
+        fs::remove_file(path.join("metrics.jsonl")).unwrap();
+        let file = fs::File::create(path.join("metrics.jsonl.gz")).unwrap();
+        let mut packed = GzEncoder::new(file, flate2::Compression::best());
+        packed.write_all(LOG_OF_TWO.as_bytes()).unwrap();
+        packed.finish().unwrap();
+        assert_eq!(RunHistory::read(&path).unwrap(), plain);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! [`checkpoint`]s on the way. [`evaluate()`], [`Generator`] and [`export()`] are what a trained model is for, and a
 //! [`sweep`] is many of them.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod binding;
 mod cells;
 mod change;
@@ -20,11 +22,14 @@ mod forecast;
 mod generate;
 mod head;
 mod history;
+mod hub;
 mod inherit;
 mod initial;
 mod log;
+mod look;
 mod masks;
 mod model;
+mod onnx;
 mod optimiser;
 mod preset;
 mod published;
@@ -33,6 +38,7 @@ mod scorer;
 mod shapes;
 mod snapshot;
 mod speed;
+mod stored_kind;
 pub mod sweep;
 mod team;
 mod tensor_file;
@@ -49,7 +55,8 @@ pub use change::{KeyChange, change_run, key_changes};
 pub use checkpoint::share as share_snapshot;
 pub use choice::{AnySettings, Choice, Family, Registered};
 pub use compute::{
-    Carried, HeadReader, Learner, Machine, Means, PHASES, Penalties, Phase, Phases, Place, Reader,
+    Carried, HeadReader, LayerWeight, Learner, Machine, Means, PHASES, Penalties, Phase, Phases,
+    Place, Probe, Reader, Seen,
 };
 pub use config::{
     DataSpec, DropoutSpec, KeyDoc, LanguageModelConfig, ModelSpec, RateScale, TextSource,
@@ -66,11 +73,14 @@ pub use head::{
     MixtureSettings, SoftmaxSettings,
 };
 pub use history::{EpochHistory, RunHistory};
+pub use hub::{HubCard, hub_files, is_hub_file, is_hub_folder};
 pub use inherit::{Inherited, MatchedWords};
 pub use initial::draw_alone;
 pub use log::{LogMark, MendedLog, mend_log};
+pub use look::{LayerLook, PolicyLook};
 pub use masks::{Droppable, MaskPlace, MaskSharing, WindowMasks};
 pub use model::LanguageModel;
+pub use onnx::onnx;
 pub use optimiser::{
     AdamSettings, AsgdSettings, AverageChoice, AverageSettings, Averages, Common,
     ExponentialAverage, MeanAverage, NoAverage, NtAsgdSettings, Optimiser, OptimiserChoice,
@@ -85,6 +95,7 @@ pub use scorer::{
 pub use shapes::{Pass, Side, StackKind, StackPoint, StackSpeed};
 pub use snapshot::{Best, Counters, Snapshot, weights_sum};
 pub use speed::{Activity, PhaseSpeed, Speed, Together, measure};
+pub use stored_kind::StoredKind;
 pub use team::{Alone, Team, Traffic};
 pub use tensor_file::{StoredTensor, TensorFile, TensorHead};
 pub use train::{Bits, Finished, Outcome, cut_columns, train};

@@ -1,11 +1,13 @@
 //! The loss log: a line of JSON for each step, each epoch and each change of keys, and nothing in it that depends on the clock.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use adaparam_data::checksum::RunningSum;
 use adaparam_runs::whole_file::{set_aside, write_whole};
 use adaparam_runs::{RunError, fault};
+use flate2::read::GzDecoder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -18,6 +20,28 @@ use crate::snapshot::{Counters, Snapshot};
 
 /// The name of the loss log.
 pub(crate) const LOG: &str = "metrics.jsonl";
+/// The same, compressed: what records keep of a run that is over.
+const PACKED_LOG: &str = "metrics.jsonl.gz";
+/// A packed log of more bytes is not believed.
+const LONGEST_LOG: u64 = 1 << 30;
+
+/// Whether there is a loss log in the folder of a run.
+pub(crate) fn has_log(run: &Path) -> bool {
+    run.join(LOG).is_file() || run.join(PACKED_LOG).is_file()
+}
+
+/// What the loss log of a run says, as far as it can be read; nothing where there is none.
+pub(crate) fn read_log(run: &Path) -> String {
+    if let Ok(log) = fs::read_to_string(run.join(LOG)) {
+        return log;
+    }
+    let mut log = Vec::new();
+    if let Ok(file) = File::open(run.join(PACKED_LOG)) {
+        // What is damaged ends what can be read.
+        let _ = GzDecoder::new(file).take(LONGEST_LOG).read_to_end(&mut log);
+    }
+    String::from_utf8_lossy(&log).into_owned()
+}
 
 /// What a checkpoint remembers of the loss log, besides its length.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,7 +186,11 @@ impl Observer for Log {
             TrainEvent::Tested { loss, perplexity } => self.write(&self.with_bits("test", loss, json!({
                 "test_loss": rounded(loss), "test_perplexity": rounded(perplexity),
             }))),
-            TrainEvent::Validating | TrainEvent::Saved { .. } | TrainEvent::Testing => Ok(()),
+            TrainEvent::Begun { .. }
+            | TrainEvent::Looked { .. }
+            | TrainEvent::Validating
+            | TrainEvent::Saved { .. }
+            | TrainEvent::Testing => Ok(()),
         }
     }
 }

@@ -10,10 +10,12 @@ use std::path::Path;
 
 use adaparam_data::checksum::Checksum;
 use adaparam_runs::RunError;
+use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors, View};
 use serde::Deserialize;
 
 use crate::LmError;
+use crate::stored_kind::StoredKind;
 
 /// The key of the file's note among its metadata.
 const NOTE: &str = "adaparam";
@@ -43,9 +45,15 @@ pub struct StoredTensor {
 impl TensorFile {
     /// The bytes of the file; equal contents give equal bytes. A note that is a JSON object gets the sum of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
+        self.to_bytes_of(StoredKind::F32)
+    }
+
+    /// The bytes of the file with its numbers stored as `kind`.
+    pub fn to_bytes_of(&self, kind: StoredKind) -> Vec<u8> {
         let tensors = self.tensors.iter().map(|(name, tensor)| {
             let stored = || Cow::Borrowed(tensor.values.as_slice());
-            (name, LaterTensor::new(tensor.shape.clone(), stored))
+            let tensor = LaterTensor::new(tensor.shape.clone(), stored);
+            (name, LaterTensor { kind, ..tensor })
         });
         // More than one entry would come in random order.
         let note = self
@@ -67,7 +75,7 @@ impl TensorFile {
         Self::parse(path, &bytes)
     }
 
-    /// Reads the bytes of a file; `path` is the place that errors name. Double floats become single ones.
+    /// Reads the bytes of a file; `path` is the place that errors name. Double and half floats become single ones.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, LmError> {
         let fault = |problem: String| LmError::Weights {
             path: path.to_path_buf(),
@@ -81,7 +89,7 @@ impl TensorFile {
         for (name, view) in file.iter() {
             let values = numbers(view.dtype(), view.data()).ok_or_else(|| {
                 fault(format!(
-                    "{name} holds {:?}: must be F32 or F64",
+                    "{name} holds {:?}: must be F32, F64, BF16 or F16",
                     view.dtype()
                 ))
             })?;
@@ -103,6 +111,7 @@ pub(crate) fn to_bytes<'a>(
 
 /// A tensor whose numbers are asked for when they are written.
 pub(crate) struct LaterTensor<'a> {
+    kind: StoredKind,
     shape: Vec<usize>,
     values: Box<dyn Fn() -> Cow<'a, [f32]> + 'a>,
 }
@@ -111,6 +120,7 @@ impl<'a> LaterTensor<'a> {
     /// `values` gives as many numbers as the shape says.
     pub(crate) fn new(shape: Vec<usize>, values: impl Fn() -> Cow<'a, [f32]> + 'a) -> Self {
         Self {
+            kind: StoredKind::F32,
             shape,
             values: Box::new(values),
         }
@@ -119,7 +129,7 @@ impl<'a> LaterTensor<'a> {
 
 impl View for LaterTensor<'_> {
     fn dtype(&self) -> Dtype {
-        Dtype::F32
+        self.kind.dtype()
     }
 
     fn shape(&self) -> &[usize] {
@@ -130,14 +140,14 @@ impl View for LaterTensor<'_> {
         let values = (self.values)();
         let mut bytes = Vec::with_capacity(self.data_len());
         for value in values.iter() {
-            bytes.extend(value.to_le_bytes());
+            self.kind.write(*value, &mut bytes);
         }
         assert_eq!(bytes.len(), self.data_len(), "numbers of a tensor");
         Cow::Owned(bytes)
     }
 
     fn data_len(&self) -> usize {
-        self.shape.iter().product::<usize>() * size_of::<f32>()
+        self.shape.iter().product::<usize>() * self.kind.size()
     }
 }
 
@@ -256,6 +266,22 @@ fn numbers(dtype: Dtype, bytes: &[u8]) -> Option<Vec<f32>> {
                 .map(|chunk| f64::from_le_bytes(*chunk) as f32)
                 .collect(),
         ),
+        Dtype::BF16 => {
+            let chunks = bytes.as_chunks::<2>().0.iter();
+            Some(
+                chunks
+                    .map(|chunk| bf16::from_le_bytes(*chunk).to_f32())
+                    .collect(),
+            )
+        }
+        Dtype::F16 => {
+            let chunks = bytes.as_chunks::<2>().0.iter();
+            Some(
+                chunks
+                    .map(|chunk| f16::from_le_bytes(*chunk).to_f32())
+                    .collect(),
+            )
+        }
         _ => None,
     }
 }
@@ -281,6 +307,30 @@ mod tests {
             TensorFile::parse("x".as_ref(), &file.to_bytes()).unwrap(),
             file
         );
+    }
+
+    #[test]
+    fn half_numbers_are_read_as_what_they_were_rounded_to_and_the_sum_holds() {
+        let values = vec![1.0, -0.3, 1e-3, 65_000.0];
+        for kind in [StoredKind::Bf16, StoredKind::F16] {
+            let tensor = StoredTensor {
+                shape: vec![4],
+                values: values.clone(),
+            };
+            let file = TensorFile {
+                tensors: BTreeMap::from([("a".to_owned(), tensor)]),
+                note: Some("{\"format\":3}".to_owned()),
+            };
+            let bytes = file.to_bytes_of(kind);
+            assert!(bytes.len() < file.to_bytes().len());
+            let read = TensorFile::parse("x".as_ref(), &bytes).unwrap();
+            let rounded: Vec<f32> = values.iter().map(|&x| kind.rounded(x)).collect();
+            assert_eq!(read.tensors["a"].values, rounded);
+            assert_eq!(read.note, file.note);
+            let mut flipped = bytes;
+            *flipped.last_mut().unwrap() ^= 1;
+            assert!(TensorFile::parse("x".as_ref(), &flipped).is_err());
+        }
     }
 
     #[test]

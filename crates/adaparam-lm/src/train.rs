@@ -18,6 +18,7 @@ use crate::config::{LanguageModelConfig, RateScale, TrainSpec};
 use crate::evaluate::{Evaluation, bits, evaluate};
 use crate::event::{Observer, Observers, TrainEvent};
 use crate::log::{Log, rounded};
+use crate::look::look;
 use crate::masks::{MaskPlace, WindowMasks};
 use crate::model::LanguageModel;
 use crate::scorer::PlainReading;
@@ -128,6 +129,7 @@ pub fn train(
     let droppable = undrawn.droppable();
     let mut weight_drop = WeightDrop::new(&undrawn, spec.dropout.weight);
     let mut keeper = Keeper::new(run, snapshot, team, observers)?;
+    keeper.announce(&begun(snapshot))?;
     let mut batch = BatchLearner::new(&snapshot.config, vocabulary, &columns, machine, team);
     batch.carry(snapshot.state.take());
     snapshot.computed_with = Some(machine.computes_with(&model).to_owned());
@@ -204,6 +206,12 @@ pub fn train(
                 done: (epoch as f64 + rows_done) / spec.epochs as f64,
             };
             keeper.tell(&event, snapshot)?;
+            if keeper.observers.look_after(snapshot.counters.updates) && team.is_first() {
+                let layers = look(machine, &model, &snapshot.weights, &valid_columns);
+                if !layers.is_empty() {
+                    keeper.announce(&TrainEvent::Looked { layers })?;
+                }
+            }
 
             let is_due = snapshot
                 .counters
@@ -290,6 +298,16 @@ pub fn train(
             checkpoint: keeper.last_good,
         }),
         Ending::Stopped | Ending::Awaited => Ok(Outcome::Stopped(keeper.last_good)),
+    }
+}
+
+/// Where a training begins or goes on.
+fn begun(snapshot: &Snapshot) -> TrainEvent {
+    TrainEvent::Begun {
+        run: snapshot.binding.as_ref().map(|binding| binding.run.clone()),
+        epochs: snapshot.counters.epoch,
+        steps: snapshot.counters.step,
+        updates: snapshot.counters.updates,
     }
 }
 

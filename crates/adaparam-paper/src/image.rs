@@ -17,6 +17,7 @@ use crate::fit::{CurvePoint, FitSpec, fit};
 use crate::network::{ActivationKind, BiasKind, LayerSpec, Network, NetworkSpec, PolicySpec};
 use crate::optimiser::OptimiserKind;
 use crate::result::{Claim, ExperimentResult, Row, Scale, Spread};
+use crate::trained::TrainedNetwork;
 
 /// Images tested at a time.
 const TEST_BATCH: usize = 1_000;
@@ -178,6 +179,9 @@ impl ImageConfig {
                 seed,
                 pixels: self.pixels,
                 data_hash: data_hash.clone(),
+                // One layer of singular values, each with a pattern that a person can look at.
+                keeps_network: model.role == Role::LargeAdaptive
+                    && self.seeds.first() == Some(&seed),
             };
             self.seeds.iter().map(job).collect::<Vec<_>>()
         };
@@ -322,6 +326,9 @@ pub struct ImageJob {
     train: FitSpec,
     pixels: PixelScale,
     data_hash: String,
+    /// Whether the trained network is kept for a page.
+    #[serde(skip)]
+    keeps_network: bool,
 }
 
 /// What a run gave.
@@ -341,6 +348,9 @@ pub struct ImageOutcome {
     pub curve: Vec<CurvePoint>,
     /// The step at which the loss stopped being a number.
     pub diverged_at: Option<usize>,
+    /// The network, where a page is to play with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<TrainedNetwork>,
 }
 
 impl ImageJob {
@@ -380,6 +390,10 @@ impl ImageJob {
             train_accuracy: judged(&data.train),
             test_accuracy: judged(&data.test),
             curve: fitted.curve,
+            network: (self.keeps_network && fitted.diverged_at.is_none()).then(|| {
+                let images = (&scaler, &data.test);
+                TrainedNetwork::of_images(&self.network, &network, params, images, device)
+            }),
             diverged_at: fitted.diverged_at,
         })
     }
@@ -690,6 +704,7 @@ mod tests {
             test_accuracy: Some(test),
             curve: Vec::new(),
             diverged_at: None,
+            network: None,
         };
         let claims = |tests: [f64; 5], spread: f64| -> Vec<Claim> {
             let mut outcomes = Vec::new();

@@ -11,6 +11,7 @@
 //! | [`experiment`] | language models, paper sections 4.3 to 4.6 |
 //! | [`claim`] | the paper's sentences that can be measured, and who judges them |
 //! | [`result`] | rows, claims and spreads: what an experiment found |
+//! | [`trained`] | trained networks as plain numbers, for pages to play with |
 //! | [`kept`] | a finished experiment on disk, to make its report again from |
 //! | [`page`] | what each experiment puts into a report |
 
@@ -29,6 +30,7 @@ pub mod page;
 mod part;
 pub mod result;
 pub mod tail;
+pub mod trained;
 
 pub use error::PaperError;
 pub use finding::{Comparison, comparison_table, in_turn};

@@ -19,11 +19,20 @@ use crate::fit::{CurvePoint, FitSpec, fit};
 use crate::network::{ActivationKind, BiasKind, LayerSpec, Network, NetworkSpec, PolicySpec};
 use crate::optimiser::OptimiserKind;
 use crate::result::{Claim, ExperimentResult, Row, Scale, Spread};
+use crate::trained::TrainedNetwork;
 
 /// Every run is judged on the same points, whatever its seed.
 const TEST_SEED: u64 = 0;
 /// Points kept for the figure; all of the tail is among them.
 const PICTURED: usize = 2_000;
+/// Inputs that a network's page begins with: in the middle, on the way out, and far out.
+const EXAMPLES: [[f32; D_INPUT]; 5] = [
+    [0.0, 0.0],
+    [1.0, -0.5],
+    [-1.5, 1.5],
+    [2.5, 0.5],
+    [0.5, -3.0],
+];
 /// The steps that the paper trains for: fewer judge none of its claims.
 const PAPER_STEPS: usize = 10_000;
 /// A model follows the tail if it leaves at most this share of the tail's power unexplained …
@@ -310,6 +319,9 @@ pub struct TailOutcome {
     pub diverged_at: Option<usize>,
     /// What the figure shows of this run.
     pub picture: TailPicture,
+    /// The network, where a page is to play with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<TrainedNetwork>,
 }
 
 /// A part of the test set as one model sees it.
@@ -353,6 +365,7 @@ impl TailJob {
         let tail = &by_size[..tail_points];
         let tail_power = mean(tail.iter().map(|&i| f64::from(test.y[i]).powi(2)));
         let (mut test_mse, mut tail_mse, mut picture) = (None, None, TailPicture::default());
+        let mut trained = None;
         if fitted.diverged_at.is_none() {
             let network = fitted.network.valid();
             let (x, _) = tensors(&test, device);
@@ -366,6 +379,14 @@ impl TailJob {
                 prediction: shown.iter().map(|&i| prediction[i]).collect(),
                 singular_values: singular_values(&network, x, &shown),
             };
+            let inputs = EXAMPLES.map(|input| (input.to_vec(), None));
+            trained = Some(TrainedNetwork::of(
+                &self.network,
+                &network,
+                params,
+                &inputs,
+                device,
+            ));
         }
         Ok(TailOutcome {
             model: self.network.name.clone(),
@@ -377,6 +398,7 @@ impl TailJob {
             curve: fitted.curve,
             diverged_at: fitted.diverged_at,
             picture,
+            network: trained,
         })
     }
 }
@@ -670,6 +692,7 @@ mod tests {
             curve: Vec::new(),
             diverged_at: None,
             picture: TailPicture::default(),
+            network: None,
         };
         let mut outcomes: Vec<TailOutcome> = Vec::new();
         for model in &config.models {
@@ -708,6 +731,7 @@ mod tests {
                         curve: Vec::new(),
                         diverged_at: None,
                         picture: TailPicture::default(),
+                        network: None,
                     });
                 }
             }

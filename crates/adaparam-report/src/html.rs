@@ -1,4 +1,5 @@
-//! The report as one page that needs nothing else: no script, no font, no picture from elsewhere.
+//! The report as one page that needs nothing else: no font, no picture, no script from elsewhere. A small script of its own
+//! lets figures answer the mouse and the keyboard; without it the page reads the same.
 //!
 //! Templates escape every text that is put into them. Line breaks stand where they keep the file readable and its
 //! versions comparable.
@@ -14,7 +15,10 @@ use crate::table::{Align, Cell, Column, Row, Table, Tone};
 
 /// Nothing may be loaded, whatever text found its way into the page.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+/// But for the one script, by its sum: text that became a script would not run.
+const SCRIPT_SUM: &str = "sha256-997MfWImUM5zRxist9HMQbf8snAG0bKzGhHPYfMLSwo=";
 const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
 /// Anchor of the findings.
 const FINDINGS: &str = "findings";
 /// Anchor of the last section.
@@ -36,7 +40,7 @@ impl Report {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
-                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    meta http-equiv="Content-Security-Policy" content={ (POLICY) "; script-src '" (SCRIPT_SUM) "'" };
                     link rel="icon" href="data:,";
                     title { (text(&plain(&self.title))) } "\n"
                     style { (PreEscaped(STYLE)) (PreEscaped(stylesheet())) }
@@ -58,10 +62,22 @@ impl Report {
                         }
                         (self.origin())
                     }
+                    @if self.has_figures() { script { (PreEscaped(SCRIPT)) } }
                 } "\n"
             } "\n"
         };
         markup.into_string()
+    }
+
+    fn has_figures(&self) -> bool {
+        fn any(blocks: &[Block]) -> bool {
+            blocks.iter().any(|block| match block {
+                Block::Figures(plates) => !plates.is_empty(),
+                Block::Details { blocks, .. } => any(blocks),
+                _ => false,
+            })
+        }
+        self.sections.iter().any(|section| any(&section.blocks))
     }
 
     /// A bar of links that stays in sight where the screen is wide; pointless for a single section.
@@ -334,6 +350,8 @@ fn text(given: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sha2::{Digest as _, Sha256};
+
     use super::*;
     use crate::Provenance;
     use crate::sample::{self, EVIL};
@@ -415,9 +433,46 @@ mod tests {
     #[test]
     fn the_page_asks_for_nothing_from_elsewhere() {
         let page = sample::report().to_html();
-        for call in ["http://", "https://", "src=", "@import", "url(", "<script"] {
+        for call in ["http://", "https://", "src=", "@import", "url("] {
             assert!(!page.contains(call), "the page contains {call}");
         }
+    }
+
+    #[test]
+    fn only_the_script_of_the_page_may_run() {
+        let page = sample::report().to_html();
+        assert_eq!(page.matches("<script").count(), 1);
+        assert!(page.contains(&format!("<script>{SCRIPT}</script>")));
+        let sum = format!("sha256-{}", base64(&Sha256::digest(SCRIPT)));
+        assert_eq!(SCRIPT_SUM, sum, "SCRIPT_SUM is of another script");
+        assert!(
+            page.contains(&format!("; script-src '{sum}'"))
+                || page.contains(&format!("script-src &#39;{sum}"))
+        );
+        assert!(!Report::default().to_html().contains("<script"));
+    }
+
+    #[test]
+    fn the_script_can_stand_in_a_page_without_escaping() {
+        assert!(!SCRIPT.contains(['<', '&']));
+    }
+
+    fn base64(bytes: &[u8]) -> String {
+        const SIGNS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let groups = bytes.chunks(3).flat_map(|group| {
+            let byte = |index: usize| u32::from(group.get(index).copied().unwrap_or(0));
+            let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+            (0..4).map(move |sign| {
+                let index = bits >> (18 - 6 * sign) & 63;
+                let is_there = sign <= group.len();
+                if is_there {
+                    SIGNS[index as usize] as char
+                } else {
+                    '='
+                }
+            })
+        });
+        groups.collect()
     }
 
     #[test]

@@ -21,6 +21,18 @@ pub fn short(value: f64) -> String {
     }
 }
 
+/// Five significant digits: `94.412`, `1,310.5`, `0.003`, `3.2×10⁻⁵`.
+pub(crate) fn precise(value: f64) -> String {
+    if let Some(word) = special(value) {
+        return word;
+    }
+    let (mantissa, exponent) = decompose(value, 4);
+    match exponent {
+        -4..=14 => trimmed(&fixed(value, (4 - exponent).max(0) as usize)),
+        _ => scientific(mantissa, exponent),
+    }
+}
+
 /// A fixed number of decimals, thousands separated by commas: `−1,234.50`.
 fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
@@ -174,6 +186,21 @@ fn separated(digits: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn precise_numbers_have_five_digits() {
+        for (value, expected) in [
+            (94.4123, "94.412"),
+            (1310.5, "1,310.5"),
+            (0.003, "0.003"),
+            (-12.0, "−12"),
+            (17_197_800.0, "17,197,800"),
+            (3.2e-5, "3.2×10⁻⁵"),
+            (f64::NAN, "–"),
+        ] {
+            assert_eq!(precise(value), expected);
+        }
+    }
 
     #[test]
     fn short_numbers_read_well_at_every_magnitude() {

@@ -19,6 +19,7 @@ use crate::bolt_ons::{self, BoltOns};
 use crate::compute_choice::{ComputeChoice, ReadingPrecision};
 use crate::data_folder::data_folder;
 use crate::interrupt::stop_flag;
+use crate::memory::refuse_what_cannot_be_read;
 use crate::reading_progress::ReadingProgress;
 use crate::say::{alert, or_end, remark, say};
 use crate::training::{in_bits, report_opened};
@@ -254,8 +255,10 @@ impl Eval {
         let mut out = BufWriter::new(std::io::stdout().lock());
         let mut fault = Ok(());
         let mut progress = ReadingProgress::new(title);
-        let mut scorer = scoring.scorer(model, columns.batch());
         let window = scoring.window(snapshot.config.train.window);
+        let at_once = [window.min(columns.steps()), columns.batch()];
+        refuse_what_cannot_be_read(&snapshot.config, snapshot.vocabulary.len(), at_once)?;
+        let mut scorer = scoring.scorer(model, columns.batch());
         let evaluation = evaluate(&mut *scorer, columns, window, stop, |window, losses| {
             if self.tokens && fault.is_ok() {
                 let mut pairs = window.targets.iter().zip(losses);

@@ -2,14 +2,19 @@
 
 mod bench;
 mod compare;
+mod completions;
 mod data;
+mod doctor;
 mod eval;
+mod explain;
 mod export;
 mod generate;
 mod import;
+mod man;
 mod reproduce;
 mod resume;
 mod runs;
+mod serve;
 mod show;
 mod sweep;
 mod train;
@@ -34,6 +39,7 @@ Examples:
   adaparam reproduce tail             the paper's tail regression, as published
   adaparam data fetch mnist           download MNIST, checked by SHA-256
   adaparam reproduce mnist --seeds 3  Table 1 of the paper
+  adaparam doctor                     what this machine has, what is missing and how to get it
 
 Exit codes: 0 done, 1 a claim of the paper was missed, training diverged or a sweep's run failed, 2 an error, \
 130 interrupted, with everything saved."
@@ -52,6 +58,8 @@ enum Command {
     Resume(resume::Resume),
     Eval(eval::Eval),
     Generate(generate::Generate),
+    Explain(explain::Explain),
+    Serve(serve::Serve),
     Runs(runs::Runs),
     Compare(compare::Compare),
     Show(show::Show),
@@ -62,6 +70,9 @@ enum Command {
     Sweeps(sweep::Sweeps),
     Data(data::Data),
     Bench(bench::Bench),
+    Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// How a command ended, errors apart.
@@ -89,6 +100,8 @@ impl Cli {
             Command::Resume(command) => command.run(),
             Command::Eval(command) => command.run(),
             Command::Generate(command) => command.run(),
+            Command::Explain(command) => command.run(),
+            Command::Serve(command) => command.run(),
             Command::Runs(command) => command.run(),
             Command::Compare(command) => command.run(),
             Command::Show(command) => command.run(),
@@ -98,6 +111,9 @@ impl Cli {
             Command::Sweeps(command) => command.run(),
             Command::Data(command) => command.run(),
             Command::Bench(command) => command.run(),
+            Command::Doctor(command) => command.run(),
+            Command::Completions(command) => command.run(),
+            Command::Man(command) => command.run(),
         }
     }
 }

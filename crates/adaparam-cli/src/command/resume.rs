@@ -18,6 +18,7 @@ use clap::Args;
 use super::Verdict;
 use crate::compute_choice::ComputeChoice;
 use crate::crew::Crew;
+use crate::curves::CurvesChoice;
 use crate::data_folder::data_folder;
 use crate::interrupt;
 use crate::model_choice::{assignment, with_changes};
@@ -52,6 +53,8 @@ pub(crate) struct Resume {
     /// What products are computed in from here on: the same as --set train.precision=NAME
     #[arg(long, value_name = "NAME", value_parser = ["f32", "bf16"])]
     precision: Option<String>,
+    #[command(flatten)]
+    curves: CurvesChoice,
     /// Print a line of JSON for every step and epoch
     #[arg(long)]
     json: bool,
@@ -70,6 +73,7 @@ impl Resume {
             json: self.json,
             stop: interrupt::stop_flag()?,
             crew,
+            curves: self.curves.folder_of(&self.run),
         };
         let folder = RunFolder::at(&self.run);
         let opened = crew.by_first(|| {

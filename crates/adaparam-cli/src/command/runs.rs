@@ -9,7 +9,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::Verdict;
-use crate::run_page::{epochs, model, perplexity, text_name};
+use crate::run_page::{self, Witnessed, epochs, model, perplexity, text_name};
 use crate::say::{say, terminal_width};
 
 /// List runs: model, parameters, epochs, best perplexity, when
@@ -18,6 +18,7 @@ use crate::say::{say, terminal_width};
 Examples:
   adaparam runs                      the runs in the folder runs, and in folders in it
   adaparam runs results --json
+  adaparam runs runs/ablation --pages   the pages of all runs, made anew
   adaparam compare runs/quick-seed-1 runs/quick-lstm-seed-1 --out compared.html")]
 pub(crate) struct Runs {
     /// The folder to look in
@@ -26,6 +27,10 @@ pub(crate) struct Runs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Write the page of every run anew, report.html in its folder, without what only the training knew: memory and
+    /// samples
+    #[arg(long)]
+    pages: bool,
 }
 
 impl Runs {
@@ -38,6 +43,11 @@ impl Runs {
             );
         }
         let runs = RunHistory::find(folder);
+        if self.pages {
+            for run in &runs {
+                run_page::write(&run.path, &Witnessed::default());
+            }
+        }
         if self.json {
             let rows: Vec<serde_json::Value> = runs.iter().map(json).collect();
             say!("{}", serde_json::to_string_pretty(&rows)?);

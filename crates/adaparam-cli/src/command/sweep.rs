@@ -17,6 +17,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 use super::Verdict;
 use crate::compute_choice::ComputeChoice;
+use crate::curves::CurvesChoice;
 use crate::data_folder::data_folder;
 use crate::experiment_choice::{ExperimentChoice, ScaleChoice, budget};
 use crate::interrupt;
@@ -127,6 +128,8 @@ struct Run {
     /// Folder with data sets [default: as `adaparam data --help` says]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    #[command(flatten)]
+    curves: CurvesChoice,
 }
 
 #[derive(Debug, Args)]
@@ -235,6 +238,7 @@ impl Run {
             deadline: self.budget.map(deadline),
             data: self.data,
             stop: interrupt::stop_flag()?,
+            curves: self.curves,
         };
         let sweep = Sweep::open(self.sweep)?;
         let runs: Vec<&RunSpec> = match self.index {

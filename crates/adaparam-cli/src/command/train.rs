@@ -9,12 +9,14 @@ use adaparam_lm::{
 };
 use adaparam_runs::record::{Lineage, LineageWords, RECORD, RunRecord};
 use adaparam_runs::run_folder::{Purpose, RunFolder};
+use adaparam_tensorboard::refuse_another;
 use anyhow::{Context as _, bail};
 use clap::Args;
 
 use super::Verdict;
 use crate::compute_choice::ComputeChoice;
 use crate::crew::Crew;
+use crate::curves::CurvesChoice;
 use crate::data_folder::data_folder;
 use crate::memory::refuse_what_cannot_fit;
 use crate::model_choice::{
@@ -38,6 +40,7 @@ Examples:
   adaparam train quick-char --text my.txt            the same by characters, for any language
   adaparam train my.toml --out runs/mine             begin with `adaparam show quick > my.toml`
   adaparam train ptb-17m --precision bf16            half of the bits in products, less memory (docs/precision.md)
+  adaparam train quick --tensorboard curves          then: tensorboard --logdir curves
   adaparam train --from runs/quick-seed-1 --seed 2   a new run that begins with the weights of another
   adaparam train --from runs/quick-seed-1 --text my.txt   the same on a text of your own; words are matched by name
   adaparam train ptb-awd-finetune --from runs/ptb-awd-seed-1   the second stage of a recipe
@@ -80,6 +83,8 @@ pub(crate) struct Train {
     /// configuration]
     #[arg(long, value_name = "NAME", value_parser = ["f32", "bf16"])]
     precision: Option<String>,
+    #[command(flatten)]
+    curves: CurvesChoice,
     /// Print a line of JSON for every step and epoch
     #[arg(long)]
     json: bool,
@@ -112,6 +117,7 @@ impl Train {
             json: self.json,
             stop: interrupt::stop_flag()?,
             crew,
+            curves: self.curves.folder_of(&out),
         };
         let _lock = crew.by_first(|| {
             let folder = RunFolder::open(&out, Purpose::Training)?;
@@ -157,6 +163,7 @@ impl Train {
             alert!("warning: {doubt}");
         }
         let sum = corpus.checksum().to_string();
+        let curves = self.curves.folder_of(&out);
         let (snapshot, lineage) = match from {
             None => {
                 let vocabulary = corpus.vocabulary.clone();
@@ -168,6 +175,9 @@ impl Train {
                 (snapshot, Some(lineage))
             }
         };
+        if let (Some(curves), Some(binding)) = (&curves, &snapshot.binding) {
+            refuse_another(curves, &binding.run)?;
+        }
         Ok(Prepared {
             snapshot,
             corpus,

@@ -1,8 +1,9 @@
 //! Training gives the bits that it gave before the trainer was put on one seam for every cell and device.
 //!
 //! `weights.txt` holds the SHA-256 of the weights that commit 10c6ff6 trained for an epoch with seed 7, for each instruction
-//! set that could be forced where it was made. Initial weights are drawn by Burn's own products, whose last bits depend on
-//! the best instruction set of the processor, so each line also names that.
+//! set that could be forced where it was made. Initial weights are drawn by Burn's own products, whose last bits may depend on
+//! the best instruction set of the processor, so each line also names that. (On the two processors at hand they did not: what
+//! both computed with the same instructions is the same.)
 //!
 //! The longest cases are the epochs of whole models; they run with `ADAPARAM_ALL_BITS=1`.
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::tiny_run::{TinyRun, stderr, text};
 
@@ -190,11 +190,21 @@ fn many_random_kills() {
     }
     let tiny = TinyRun::new();
     let longer = ["--set", "train.epochs=12", "--set", "train.cut_after=[]"];
+    let started = Instant::now();
     tiny.done(&[&["train", "tiny.toml", "--out", "whole"][..], &longer].concat());
+    // A run comes to its end after some eight kills, however fast the machine is.
+    let longest = started.elapsed().as_micros() as u64 / 4;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let mut state = now.as_nanos() as u64 | 1;
-    let mut arguments = [&["train", "tiny.toml", "--out", "run"][..], &longer].concat();
-    for kill in 0..50 {
+    let (mut runs, mut kills) = (0, 0);
+    while kills < 50 {
+        let run = format!("run-{runs}");
+        let begin = [&["train", "tiny.toml", "--out", &run][..], &longer].concat();
+        let arguments = if has_checkpoints(&tiny.path(&run)) {
+            vec!["resume", &run]
+        } else {
+            begin
+        };
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
@@ -203,17 +213,20 @@ fn many_random_kills() {
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_micros(20_000 + (state >> 40) % 80_000));
+        std::thread::sleep(Duration::from_micros((state >> 33) % longest));
         let _ = child.kill();
-        child.wait().unwrap();
-        if has_checkpoints(&tiny.path("run")) {
-            arguments = vec!["resume", "run"];
+        if child.wait().unwrap().success() {
+            assert!(tiny.result(&run) == tiny.result("whole"), "{run}");
+            runs += 1;
+        } else {
+            kills += 1;
+            let lines = tiny.log(&run).lines().count();
+            eprintln!("kill {kills}: {run}, {lines} lines of its log");
         }
-        eprintln!(
-            "kill {kill}: {} lines of the log",
-            tiny.log("run").lines().count()
-        );
     }
-    tiny.done(&arguments);
-    assert!(tiny.result("run") == tiny.result("whole"));
+    let run = format!("run-{runs}");
+    if has_checkpoints(&tiny.path(&run)) {
+        tiny.done(&["resume", &run]);
+        assert!(tiny.result(&run) == tiny.result("whole"), "{run}");
+    }
 }

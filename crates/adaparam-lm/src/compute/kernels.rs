@@ -7,7 +7,7 @@ use adaparam_kernels::memory::Buffer;
 use adaparam_kernels::stack::{Keep, Operands, Runner, Stack, State, Weights as PackedWeights};
 
 use super::phases::{Phase, Phases};
-use super::{Carried, HeadReader, Learner, Penalties, Reader};
+use super::{Carried, HeadReader, LayerWeight, Learner, Penalties, Probe, Reader, Seen};
 use crate::head::{HeadGradients, HeadKernels, HeadWeights};
 use crate::masks::WindowMasks;
 use crate::model::LanguageModel;
@@ -272,6 +272,8 @@ pub(super) struct KernelReader<'a> {
     engine: &'a Engine,
     weights: Vec<&'a [f32]>,
     runner: Box<dyn Runner>,
+    /// What a window leaves behind.
+    keep: Keep,
     batch: usize,
     state: State,
     x: Buffer,
@@ -299,6 +301,7 @@ impl<'a> KernelReader<'a> {
             engine,
             weights,
             runner,
+            keep: Keep::State,
             batch,
             x: Buffer::default(),
             output: Buffer::default(),
@@ -307,8 +310,16 @@ impl<'a> KernelReader<'a> {
         }
     }
 
+    /// The same that remembers what its last window computed.
+    pub(super) fn remembering(self) -> Self {
+        Self {
+            keep: Keep::Tape,
+            ..self
+        }
+    }
+
     /// Reads words, `[T, B]`, up to the layers' output.
-    fn read(&mut self, words: &[u32]) {
+    fn read_words(&mut self, words: &[u32]) {
         let width = self.plan.width;
         self.x.resize(words.len() * width);
         self.output.resize(words.len() * width);
@@ -333,7 +344,7 @@ impl<'a> KernelReader<'a> {
             .forward(
                 self.engine,
                 &operands,
-                Keep::State,
+                self.keep,
                 &mut self.state,
                 &mut self.output,
             )
@@ -345,7 +356,7 @@ impl Reader for KernelReader<'_> {
     fn losses(&mut self, window: &Window<'_>) -> &[f32] {
         assert_eq!(window.batch, self.batch, "columns of the window");
         self.losses.resize(window.targets.len(), 0.0);
-        self.read(window.inputs);
+        self.read_words(window.inputs);
         let of_head = Slices::of(&self.weights, self.plan.of_head).of_head(self.plan.width);
         self.plan.head.losses(
             self.engine,
@@ -364,12 +375,63 @@ impl Reader for KernelReader<'_> {
     fn scores(&mut self, words: &[u32]) -> &[f32] {
         assert_eq!(words.len(), self.batch, "a word for each column");
         self.scores.resize(self.batch * self.plan.vocabulary, 0.0);
-        self.read(words);
+        self.read_words(words);
         let of_head = Slices::of(&self.weights, self.plan.of_head).of_head(self.plan.width);
         self.plan
             .head
             .scores(self.engine, of_head, &self.output, &mut self.scores);
         &self.scores
+    }
+}
+
+impl Probe for KernelReader<'_> {
+    fn read(&mut self, words: &[u32]) {
+        assert_eq!(words.len() % self.batch, 0, "a word for each column");
+        self.read_words(words);
+    }
+
+    fn inspect(&self, see: &mut dyn FnMut(Seen<'_>)) {
+        // Nothing is kept before the first window, and nothing is seen.
+        let _ = self.runner.inspect(see);
+    }
+
+    fn scores_of_all(&mut self) -> &[f32] {
+        let rows = self.output.len() / self.plan.width;
+        self.scores.resize(rows * self.plan.vocabulary, 0.0);
+        let of_head = Slices::of(&self.weights, self.plan.of_head).of_head(self.plan.width);
+        self.plan
+            .head
+            .scores(self.engine, of_head, &self.output, &mut self.scores);
+        &self.scores
+    }
+
+    fn losses_of(&mut self, targets: &[u32]) -> &[f32] {
+        self.losses.resize(targets.len(), 0.0);
+        let of_head = Slices::of(&self.weights, self.plan.of_head).of_head(self.plan.width);
+        self.plan.head.losses(
+            self.engine,
+            of_head,
+            &self.output,
+            targets,
+            &mut self.losses,
+        );
+        &self.losses
+    }
+
+    fn restart(&mut self) {
+        self.state = self.plan.stack.zero_state(self.batch);
+    }
+
+    fn layer_weights(&self) -> Vec<LayerWeight<'_>> {
+        let layers = Slices::of(&self.weights, self.plan.of_head).layers;
+        let slots = self.plan.stack.parameters().into_iter().zip(layers);
+        slots
+            .map(|(slot, &values)| LayerWeight {
+                name: slot.name,
+                shape: slot.shape,
+                values,
+            })
+            .collect()
     }
 }
 

@@ -8,6 +8,7 @@
 mod kernels;
 mod penalties;
 mod phases;
+mod probe;
 mod tensors;
 
 use adaparam_data::text::Window;
@@ -17,6 +18,7 @@ use adaparam_runs::RunError;
 use burn::tensor::Device;
 pub use penalties::Penalties;
 pub use phases::{PHASES, Phase, Phases};
+pub use probe::{LayerWeight, Probe, Seen};
 
 use crate::LmError;
 use crate::config::ModelSpec;
@@ -199,6 +201,28 @@ impl Machine {
                 batch,
             )),
             None => Box::new(tensors::TensorReader::new(
+                spec,
+                weights,
+                batch,
+                &self.device,
+            )),
+        }
+    }
+
+    /// A probe before the first word of `batch` columns.
+    pub fn probe<'a>(
+        &'a self,
+        spec: &ModelSpec,
+        weights: &'a Weights,
+        batch: usize,
+    ) -> Box<dyn Probe + 'a> {
+        let vocabulary = weights.iter().next().map_or(0, |words| words.shape[0]);
+        match self.kernels(spec, vocabulary) {
+            Some(kernels) => {
+                let reader = kernels::KernelReader::new(kernels, &self.engine, weights, batch);
+                Box::new(reader.remembering())
+            }
+            None => Box::new(tensors::TensorProbe::new(
                 spec,
                 weights,
                 batch,

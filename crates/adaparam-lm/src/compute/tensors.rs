@@ -6,7 +6,7 @@ use adaparam_kernels::Engine;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::phases::{Phase, Phases};
-use super::{Carried, HeadReader, Learner, Penalties, Reader};
+use super::{Carried, HeadReader, LayerWeight, Learner, Penalties, Probe, Reader, Seen};
 use crate::config::ModelSpec;
 use crate::masks::WindowMasks;
 use crate::model::{LanguageModel, numbers};
@@ -148,6 +148,90 @@ impl Reader for TensorReader {
         self.state = after;
         self.scores = numbers(scores);
         &self.scores
+    }
+}
+
+/// A reader that goes step by step, so that every state can be seen.
+pub(super) struct TensorProbe {
+    model: LanguageModel,
+    batch: usize,
+    state: State,
+    /// After each step of what was read last.
+    states: Vec<Carried>,
+    outputs: Vec<Tensor<2>>,
+    losses: Vec<f32>,
+    scores: Vec<f32>,
+}
+
+impl TensorProbe {
+    pub(super) fn new(spec: &ModelSpec, weights: &Weights, batch: usize, device: &Device) -> Self {
+        let TensorReader { model, state, .. } = TensorReader::new(spec, weights, batch, device);
+        Self {
+            model,
+            batch,
+            state,
+            states: Vec::new(),
+            outputs: Vec::new(),
+            losses: Vec::new(),
+            scores: Vec::new(),
+        }
+    }
+}
+
+impl Probe for TensorProbe {
+    fn read(&mut self, words: &[u32]) {
+        assert_eq!(words.len() % self.batch, 0, "a word for each column");
+        self.states.clear();
+        self.outputs.clear();
+        for (start, inputs) in words.chunks(self.batch).enumerate() {
+            let window = Window {
+                start,
+                steps: 1,
+                batch: self.batch,
+                inputs,
+                targets: inputs,
+            };
+            let (outputs, after) = self.model.outputs(&window, self.state.clone(), None);
+            self.states.push(from_state(&after, self.batch));
+            self.outputs.push(outputs);
+            self.state = after;
+        }
+    }
+
+    fn inspect(&self, see: &mut dyn FnMut(Seen<'_>)) {
+        for (step, carried) in self.states.iter().enumerate() {
+            for (name, values) in &carried.parts {
+                see(Seen {
+                    name,
+                    step,
+                    width: values.len() / self.batch,
+                    values,
+                });
+            }
+        }
+    }
+
+    fn scores_of_all(&mut self) -> &[f32] {
+        self.scores = if self.outputs.is_empty() {
+            Vec::new()
+        } else {
+            numbers(self.model.scores_of(Tensor::cat(self.outputs.clone(), 0)))
+        };
+        &self.scores
+    }
+
+    fn losses_of(&mut self, targets: &[u32]) -> &[f32] {
+        let outputs = Tensor::cat(self.outputs.clone(), 0);
+        self.losses = numbers(self.model.losses_of(outputs, targets, None));
+        &self.losses
+    }
+
+    fn restart(&mut self) {
+        self.state = self.model.zero_state(self.batch);
+    }
+
+    fn layer_weights(&self) -> Vec<LayerWeight<'_>> {
+        Vec::new()
     }
 }
 

@@ -96,6 +96,8 @@ pub(super) struct DynamicReading<'a> {
     machine: &'a Machine,
     settings: DynamicSettings,
     statistics: &'a GradientStatistics,
+    /// `Ḡ`.
+    mean: f32,
     learner: Box<dyn Learner>,
     start: &'a Weights,
     weights: Weights,
@@ -117,6 +119,7 @@ impl<'a> DynamicReading<'a> {
             machine,
             settings,
             statistics,
+            mean: statistics.mean() as f32,
             learner: machine.learner(spec, vocabulary),
             start,
             weights: start.clone(),
@@ -135,7 +138,7 @@ impl<'a> DynamicReading<'a> {
                 &start.values,
                 gradient,
                 rms,
-                self.statistics.mean() as f32,
+                self.mean,
                 &self.settings,
             );
         }

@@ -382,6 +382,8 @@ impl Overlays {
             let costs = costs[..caches].iter().enumerate();
             costs.map(move |(cache, &cost)| (cost, temperature, cache))
         });
+        // What is no number has a sign, and could come before all numbers.
+        let candidates = candidates.filter(|(cost, ..)| !cost.is_nan());
         let best = candidates.min_by(|a, b| a.0.total_cmp(&b.0));
         let (_, temperature, cache) = best.unwrap_or((0.0, 0, 0));
         Scoring {
@@ -411,6 +413,18 @@ mod tests {
             Ok(Some((value - best).abs()))
         });
         (found.unwrap().0, tried)
+    }
+
+    #[test]
+    fn what_is_no_number_is_never_the_best() {
+        let overlays = Overlays {
+            temperatures: vec![1.0, 0.9, 1.1],
+            ..Overlays::default()
+        };
+        let best = |costs: [f64; 3]| overlays.best(&costs, true, false).temperature;
+        assert_eq!(best([3.0, -f64::NAN, 2.0]), Some(1.1));
+        assert_eq!(best([3.0, f64::NAN, f64::INFINITY]), Some(1.0));
+        assert_eq!(best([f64::NAN, -f64::NAN, f64::NAN]), Some(1.0));
     }
 
     #[test]

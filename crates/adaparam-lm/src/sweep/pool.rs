@@ -1,5 +1,6 @@
 //! Several runs at a time in one process.
 
+use std::num::NonZeroU64;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -27,6 +28,8 @@ pub struct Resources {
     pub deadline: Option<Instant>,
     /// How the runs come about, for their records.
     pub record: RunRecord,
+    /// After how many updates whoever watches wants the layers of each run to be looked into.
+    pub look_every: Option<NonZeroU64>,
 }
 
 /// What happens in a sweep, for whoever watches.
@@ -59,15 +62,9 @@ pub fn run_many(
     let halt = AtomicBool::new(must_stop());
     let run = |spec: &&RunSpec| {
         let corpus = corpora.of(&spec.config.data).expect("every text was read");
-        let report = run_one(
-            sweep,
-            spec,
-            corpus,
-            &resources.place,
-            &resources.record,
-            &halt,
-            &mut |event| watch(SweepEvent::Training(spec, event)),
-        )?;
+        let report = run_one(sweep, spec, corpus, resources, &halt, &mut |event| {
+            watch(SweepEvent::Training(spec, event));
+        })?;
         watch(SweepEvent::Left(spec, &report));
         Ok(report)
     };

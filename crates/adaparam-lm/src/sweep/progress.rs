@@ -1,7 +1,6 @@
 //! How far every run is, read from its files.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use adaparam_runs::lock::is_held;
@@ -11,7 +10,7 @@ use super::folder::Sweep;
 use super::manifest::RunSpec;
 use super::outcome::{Ending, RunOutcome};
 use crate::checkpoint;
-use crate::log::LOG;
+use crate::log::read_log;
 
 /// Where a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -100,7 +99,7 @@ impl Progress {
             None if checkpoint::has_checkpoints(&run) => RunState::Interrupted,
             None => RunState::Waiting,
         };
-        let (epochs, step) = read_log(&run);
+        let (epochs, step) = reached(&run);
         Self {
             state,
             epochs,
@@ -123,8 +122,8 @@ struct StepLine {
 }
 
 /// The epochs in a run's log and its last step; a line that is still being written is passed over.
-fn read_log(run: &Path) -> (Vec<EpochScore>, Option<(u64, u64)>) {
-    let log = fs::read_to_string(run.join(LOG)).unwrap_or_default();
+fn reached(run: &Path) -> (Vec<EpochScore>, Option<(u64, u64)>) {
+    let log = read_log(run);
     let epochs = log
         .lines()
         .filter(|line| line.contains("\"valid_loss\""))

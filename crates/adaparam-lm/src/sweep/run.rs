@@ -1,5 +1,6 @@
 //! One run of a sweep, from wherever it is to its end.
 
+use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +16,11 @@ use adaparam_runs::whole_file::{write_json, write_whole};
 use super::folder::Sweep;
 use super::manifest::{Manifest, RunSpec};
 use super::outcome::{Ending, RunOutcome, keep_seconds, seconds_so_far};
+use super::pool::Resources;
 use super::training::train_in;
 use super::unigram::unigram_perplexity;
 use crate::LmError;
-use crate::{DataSpec, Observers, Outcome, Place, TrainEvent, Watch, checkpoint};
+use crate::{DataSpec, Observer, Observers, Outcome, TrainEvent, Watch, checkpoint};
 
 /// The texts of a sweep, each read once.
 #[derive(Debug, Clone, Default)]
@@ -75,8 +77,7 @@ pub(super) fn run_one(
     sweep: &Sweep,
     spec: &RunSpec,
     corpus: &Corpus,
-    place: &Place,
-    record: &RunRecord,
+    resources: &Resources,
     stop: &AtomicBool,
     watch: &mut (dyn FnMut(&TrainEvent) + Send),
 ) -> Result<RunReport, RunError> {
@@ -96,25 +97,29 @@ pub(super) fn run_one(
     if let Some(outcome) = RunOutcome::read(&run, &spec.hash).and_then(ended) {
         return Ok(RunReport::AlreadyEnded(outcome));
     }
-    let mut record = describe(&run, spec, corpus, record)?;
+    let mut record = describe(&run, spec, corpus, &resources.record)?;
 
     let (started, before) = (Instant::now(), seconds_so_far(&run));
     let seconds = || before + started.elapsed().as_secs_f64();
-    let mut watch_and_keep_time = Watch(|event: &TrainEvent| {
+    let watch_and_keep_time = Watch(|event: &TrainEvent| {
         if matches!(event, TrainEvent::Saved { .. }) {
             // Time that is not written down is no reason to stop a run.
             let _ = keep_seconds(&run, seconds());
         }
         watch(event);
     });
+    let mut watcher = Looking {
+        watch: watch_and_keep_time,
+        every: resources.look_every,
+    };
     let trained = catch_unwind(AssertUnwindSafe(|| {
         train_in(
             &run,
             &spec.config,
             corpus,
-            place,
+            &resources.place,
             stop,
-            &mut Observers::none().with(&mut watch_and_keep_time),
+            &mut Observers::none().with(&mut watcher),
         )
     }));
     let ending = match trained {
@@ -149,6 +154,22 @@ pub(super) fn run_one(
     outcome.write(&run)?;
     keep_best_only(&run, &outcome);
     Ok(RunReport::Ended(outcome))
+}
+
+/// Somebody who also wants the layers to be looked into.
+struct Looking<W> {
+    watch: W,
+    every: Option<NonZeroU64>,
+}
+
+impl<W: Observer> Observer for Looking<W> {
+    fn see(&mut self, event: &TrainEvent) -> Result<(), LmError> {
+        self.watch.see(event)
+    }
+
+    fn looks_every(&self) -> Option<NonZeroU64> {
+        self.every
+    }
 }
 
 /// Removes all but the best checkpoint of a finished run: a sweep of a hundred runs would otherwise fill a disk.

@@ -25,6 +25,16 @@ pub(super) struct GradientSum {
     factor: f32,
 }
 
+/// How many sums of the size of all gradients a process alone holds for so many parts, the whole among them.
+pub(crate) fn gradient_sums(parts: usize) -> usize {
+    // A sum waits at each level of the tree, but for the last, whose two are added at once.
+    if parts > 1 {
+        1 + parts.ilog2() as usize
+    } else {
+        0
+    }
+}
+
 impl GradientSum {
     /// For parameters of these lengths. What comes out is the mean over the parts.
     pub(super) fn new(share: Share, lengths: Vec<usize>) -> Self {
@@ -183,5 +193,30 @@ fn add_within(
     } else {
         let (left, right) = values.split_at_mut(to.start);
         add(engine, &mut right[..to.len()], &left[more], factor);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::team::Alone;
+
+    #[test]
+    fn as_many_sums_are_held_as_are_forecast() {
+        let engine = Engine::new(1);
+        for parts in 2..40 {
+            let share = Share::of_all(parts);
+            let mut sum = GradientSum::new(share, vec![3, 2]);
+            for _ in 0..3 {
+                for part in 0..parts {
+                    sum.push(&engine, part, &[&[1.0; 3], &[2.0; 2]]);
+                }
+                let whole = sum.finish(&engine, &Alone);
+                assert!((whole[1][0] - 2.0).abs() < 1e-5, "{whole:?}");
+            }
+            let held = sum.free.iter().chain([&sum.result, &sum.incoming]);
+            let numbers = held.fold(0, |numbers, buffer| numbers + buffer.len());
+            assert_eq!(numbers, 5 * gradient_sums(parts), "{parts} parts");
+        }
     }
 }

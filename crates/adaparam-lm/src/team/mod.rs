@@ -18,6 +18,7 @@ mod threads;
 use std::time::Duration;
 
 pub(crate) use batch::{BatchLearner, BatchLoss, WindowDraws};
+pub(crate) use gradient_sum::gradient_sums;
 pub(crate) use reading::SharedReading;
 use share::Share;
 

@@ -42,6 +42,16 @@ impl Share {
         }
     }
 
+    /// Of a process alone, one column in each part.
+    #[cfg(test)]
+    pub(super) fn of_all(parts: usize) -> Self {
+        Self {
+            parts,
+            own: 0..parts,
+            columns: 1,
+        }
+    }
+
     /// The columns of each part of this rank.
     pub(crate) fn columns(&self) -> impl Iterator<Item = Range<usize>> {
         let columns = self.columns;

@@ -104,6 +104,25 @@ impl Canvas {
         }
     }
 
+    /// What is drawn until the end belongs to the series of this number, and can be switched off with it.
+    pub(super) fn begin_series(&mut self, index: usize) {
+        self.element(format_args!(
+            "<g class=\"apf-series\" data-series=\"{index}\">"
+        ));
+    }
+
+    /// What is drawn until the end is the name of the series of this number, by which it can be switched.
+    pub(super) fn begin_key(&mut self, index: usize) {
+        self.element(format_args!(
+            "<g class=\"apf-key\" data-series=\"{index}\">"
+        ));
+    }
+
+    /// Ends what was begun last.
+    pub(super) fn end(&mut self) {
+        self.element(format_args!("</g>"));
+    }
+
     pub(super) fn into_body(self) -> String {
         self.body
     }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::answers::{Answers, Mode};
 use super::canvas::{Canvas, Coordinate};
+use super::clip::Area;
 use super::frame::{draw_notes, draw_title};
 use super::notes::joined;
 use super::palette::{LEVELS, level};
@@ -290,6 +292,8 @@ impl Figure for HeatMap {
         let grid = Grid::new(&self.matrices, size_width);
         let mut canvas = Canvas::default();
         let mut top = draw_title(&mut canvas, &self.title, size_width - 2.0 * MARGIN) + 6.0;
+        let first = top;
+        let mut answers = Answers::new(Mode::Cells, "", &self.value_label);
         for row in self.matrices.chunks(grid.columns) {
             let tallest =
                 row.iter().map(|matrix| matrix.rows).max().unwrap_or(0) as f64 * grid.cell;
@@ -298,7 +302,12 @@ impl Figure for HeatMap {
                 let left = MARGIN + column as f64 * (grid.panel + GAP);
                 let inset = (grid.panel - matrix.columns as f64 * grid.cell) / 2.0;
                 let reach = self.reach(matrix);
-                self.draw_matrix(&mut canvas, matrix, reach, grid.cell, (left + inset, top));
+                let corner = (left + inset, top);
+                self.draw_matrix(&mut canvas, matrix, reach, grid.cell, corner);
+                let values = matrix.values.iter().map(|&value| short(f64::from(value)));
+                let values: Vec<String> = values.collect();
+                let shape = [matrix.rows, matrix.columns];
+                answers.add_matrix(&matrix.name, corner, grid.cell, shape, &values);
                 let middle = left + grid.panel / 2.0;
                 let scale_at = (middle, top + tallest + 10.0);
                 self.draw_scale(&mut canvas, reach, grid.panel, scale_at);
@@ -323,6 +332,12 @@ impl Figure for HeatMap {
             }
             top += tallest + SCALE + 12.0 + lines_below as f64 * CAPTION_LINE + 12.0;
         }
+        let area = Area {
+            left: 0.0,
+            top: first,
+            right: size_width,
+            bottom: top,
+        };
         let notes = self.notes();
         let lines: Vec<String> = notes
             .iter()
@@ -342,6 +357,7 @@ impl Figure for HeatMap {
             self.describe(&notes),
             canvas.into_body(),
         )
+        .telling(&answers, area)
     }
 }
 

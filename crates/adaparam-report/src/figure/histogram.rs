@@ -1,5 +1,6 @@
 //! Distributions of raw values.
 
+use super::answers::{Answers, Mark, Mode};
 use super::axis::Axis;
 use super::canvas::Outline;
 use super::frame::{Frame, Layout, Side};
@@ -10,7 +11,7 @@ use super::quantile::{quantile, sorted};
 use super::scale::ScaleKind;
 use super::svg::Svg;
 use super::{Figure, Size};
-use crate::number::{count, percent, short};
+use crate::number::{count, percent, precise, short};
 
 const FEWEST_BINS: usize = 10;
 const MOST_BINS: usize = 60;
@@ -285,9 +286,13 @@ impl Figure for Histogram {
             notes: &notes,
             beside: 0.0,
         });
-        for (distribution, heights) in self.distributions.iter().zip(&heights) {
+        let label = self.height_label();
+        let mut answers = Answers::new(Mode::Along, &self.x.label, label);
+        let samples = self.distributions.iter().zip(&heights).enumerate();
+        for (index, (distribution, heights)) in samples {
             let outline = steps(&frame, &bins, heights);
             let class = distribution.colour.class();
+            frame.canvas.begin_series(index);
             frame.canvas.path_with(
                 &format!("apf-fill {class}"),
                 " fill-opacity=\".28\"",
@@ -296,9 +301,30 @@ impl Figure for Histogram {
             frame
                 .canvas
                 .path(&format!("apf-line apf-thin {class}"), &outline);
+            frame.canvas.end();
+            let marks = marks(&frame, &bins, heights);
+            answers.add(&distribution.name, distribution.colour, &marks);
         }
-        frame.finish(&self.title, self.describe(&notes))
+        let area = frame.area;
+        frame
+            .finish(&self.title, self.describe(&notes))
+            .telling(&answers, area)
     }
+}
+
+/// The middle of each bin's top, with its edges and its height.
+fn marks(frame: &Frame, bins: &Bins, heights: &[f64]) -> Vec<Mark> {
+    let bins = heights.iter().enumerate().map(|(index, &height)| {
+        let edges = [bins.edge(index), bins.edge(index + 1)];
+        let [left, right] = edges.map(|edge| frame.x.position(edge));
+        Mark {
+            at: (f64::midpoint(left, right), frame.y.position(height)),
+            x: format!("{} to {}", short(edges[0]), short(edges[1])),
+            y: precise(height),
+        }
+    });
+    let is_inside = |mark: &Mark| mark.at.0.is_finite() && mark.at.1.is_finite();
+    bins.filter(is_inside).collect()
 }
 
 /// The skyline of the bins, leaving out the ground where a bin is empty.

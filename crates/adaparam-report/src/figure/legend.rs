@@ -65,32 +65,52 @@ impl Entry {
     }
 }
 
-/// The entries, each with its place: distance from the left and row.
-pub(super) fn flow(entries: &[Entry], limit: f64) -> Vec<(f64, usize, &Entry)> {
+/// An entry at its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed<'a> {
+    /// Distance from the left.
+    x: f64,
+    row: usize,
+    /// Its number among all entries, which is that of its series.
+    index: usize,
+    entry: &'a Entry,
+}
+
+/// The entries that have a name, each at its place.
+pub(super) fn flow(entries: &[Entry], limit: f64) -> Vec<Placed<'_>> {
     let (mut x, mut row) = (0.0, 0);
     let mut placed = Vec::new();
-    for entry in entries.iter().filter(|entry| !entry.name.is_empty()) {
+    let named = entries.iter().enumerate();
+    for (index, entry) in named.filter(|(_, entry)| !entry.name.is_empty()) {
         if x > 0.0 && x + entry.width() > limit {
             x = 0.0;
             row += 1;
         }
-        placed.push((x, row, entry));
+        placed.push(Placed {
+            x,
+            row,
+            index,
+            entry,
+        });
         x += entry.width() + ENTRY_GAP;
     }
     placed
 }
 
 /// Height of the legend in pixels.
-pub(super) fn height(placed: &[(f64, usize, &Entry)]) -> f64 {
+pub(super) fn height(placed: &[Placed<'_>]) -> f64 {
     placed
         .last()
-        .map_or(0.0, |(_, row, _)| (row + 1) as f64 * ROW)
+        .map_or(0.0, |last| (last.row + 1) as f64 * ROW)
 }
 
 /// Draws the entries below `top`.
-pub(super) fn draw(canvas: &mut Canvas, placed: &[(f64, usize, &Entry)], left: f64, top: f64) {
-    for (x, row, entry) in placed {
-        entry.draw(canvas, left + x, top + 14.0 + *row as f64 * ROW);
+pub(super) fn draw(canvas: &mut Canvas, placed: &[Placed<'_>], left: f64, top: f64) {
+    for one in placed {
+        canvas.begin_key(one.index);
+        let baseline = top + 14.0 + one.row as f64 * ROW;
+        one.entry.draw(canvas, left + one.x, baseline);
+        canvas.end();
     }
 }
 
@@ -109,13 +129,13 @@ mod tests {
             .collect();
         let placed = flow(&entries, 200.0);
         assert_eq!(
-            placed.iter().map(|place| place.1).collect::<Vec<_>>(),
+            placed.iter().map(|place| place.row).collect::<Vec<_>>(),
             [0, 0, 1, 1, 2, 2]
         );
         assert!(
             placed
                 .iter()
-                .all(|(x, _, entry)| x + entry.width() <= 200.0)
+                .all(|place| place.x + place.entry.width() <= 200.0)
         );
         assert!((height(&placed) - 3.0 * ROW).abs() < 1e-9);
     }

@@ -1,5 +1,6 @@
 //! Curves over time: training losses, one line a model, with the spread over seeds.
 
+use super::answers::{Answers, Mark, Mode};
 use super::axis::Axis;
 use super::canvas::Outline;
 use super::clip::{polyline, thinned};
@@ -14,7 +15,7 @@ use super::style::LABEL_SIZE;
 use super::svg::Svg;
 use super::text::width;
 use super::{Figure, Size};
-use crate::number::count;
+use crate::number::{count, precise};
 
 /// From this width on, the name of a curve stands at its end instead of in a legend.
 const NAMES_AT_ENDS: f64 = 600.0;
@@ -218,18 +219,20 @@ impl Lines {
     /// Writes the name of every curve beside its end, with a piece of its stroke between them. Names that would touch are
     /// moved apart.
     fn draw_names(&self, frame: &mut Frame, traces: &[Vec<Vec<(f64, f64)>>]) {
-        let mut ends: Vec<(&Line, (f64, f64))> = self
+        let mut ends: Vec<(usize, &Line, (f64, f64))> = self
             .series
             .iter()
             .zip(traces)
-            .filter(|(line, _)| !line.name.is_empty())
-            .filter_map(|(line, pieces)| Some((line, *pieces.last()?.last()?)))
+            .enumerate()
+            .filter(|(_, (line, _))| !line.name.is_empty())
+            .filter_map(|(index, (line, pieces))| Some((index, line, *pieces.last()?.last()?)))
             .collect();
-        ends.sort_by(|one, other| one.1.1.total_cmp(&other.1.1));
-        let wanted: Vec<f64> = ends.iter().map(|(_, end)| end.1).collect();
+        ends.sort_by(|one, other| one.2.1.total_cmp(&other.2.1));
+        let wanted: Vec<f64> = ends.iter().map(|(_, _, end)| end.1).collect();
         let heights = kept_apart(&wanted, NAME_LINE, (frame.area.top, frame.area.bottom));
         let at = frame.area.right + LEADER;
-        for ((line, end), height) in ends.into_iter().zip(heights) {
+        for ((index, line, end), height) in ends.into_iter().zip(heights) {
+            frame.canvas.begin_key(index);
             let begin = (end.0 + 3.0, end.1.clamp(frame.area.top, frame.area.bottom));
             let mut leader = Outline::default();
             leader.move_to(begin);
@@ -238,7 +241,27 @@ impl Lines {
             let class = format!("apf-line apf-thin {}{stroke}", line.colour.class());
             frame.canvas.path(&class, &leader);
             frame.canvas.text("apf-ink", (at, height + 4.3), &line.name);
+            frame.canvas.end();
         }
+    }
+
+    /// Every point that is drawn, with its values.
+    fn answers(&self, frame: &Frame) -> Answers {
+        let mut answers = Answers::new(Mode::Along, &self.x.label, &self.y.label);
+        for line in &self.series {
+            let points = line.points.iter();
+            let marks: Vec<Mark> = points
+                .filter_map(|&(x, y)| {
+                    Some(Mark {
+                        at: frame.place((x, y))?,
+                        x: precise(x),
+                        y: precise(y),
+                    })
+                })
+                .collect();
+            answers.add(&line.name, line.colour, &marks);
+        }
+        answers
     }
 
     fn describe(&self, notes: &[String]) -> String {
@@ -300,8 +323,10 @@ impl Figure for Lines {
                 0.0
             },
         });
-        for line in &self.series {
+        for (index, line) in self.series.iter().enumerate() {
+            frame.canvas.begin_series(index);
             Self::draw_band(&mut frame, line);
+            frame.canvas.end();
         }
         rules::draw_vertical(&mut frame, &self.vertical_rules);
         let traces: Vec<Vec<Vec<(f64, f64)>>> = self
@@ -309,14 +334,20 @@ impl Figure for Lines {
             .iter()
             .map(|line| self.pieces(&frame, line))
             .collect();
-        for (line, pieces) in self.series.iter().zip(&traces) {
+        for (index, (line, pieces)) in self.series.iter().zip(&traces).enumerate() {
+            frame.canvas.begin_series(index);
             Self::draw_line(&mut frame, line, pieces);
+            frame.canvas.end();
         }
         rules::draw_horizontal(&mut frame, &self.horizontal_rules, &traces.concat());
         if names_at_ends {
             self.draw_names(&mut frame, &traces);
         }
-        frame.finish(&self.title, self.describe(&notes))
+        let answers = self.answers(&frame);
+        let area = frame.area;
+        frame
+            .finish(&self.title, self.describe(&notes))
+            .telling(&answers, area)
     }
 }
 

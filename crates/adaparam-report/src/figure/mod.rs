@@ -5,6 +5,7 @@
 //! Values that cannot be drawn (not finite, or not positive on a logarithmic axis) are left out, and the figure says how
 //! many.
 
+mod answers;
 mod axis;
 mod canvas;
 mod clip;

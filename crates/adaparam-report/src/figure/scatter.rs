@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::answers::{Answers, Mark, Mode};
 use super::axis::Axis;
 use super::clip::polyline;
 use super::dots;
@@ -12,7 +13,7 @@ use super::palette::{Colour, Stroke};
 use super::scale::{ScaleKind, extent};
 use super::svg::Svg;
 use super::{Figure, Size};
-use crate::number::count;
+use crate::number::{count, precise};
 
 /// A named cloud of points.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,16 +168,26 @@ impl Figure for Scatter {
             notes: &notes,
             beside: 0.0,
         });
-        for series in &self.series {
+        let mut answers = Answers::new(Mode::Nearest, &self.x.label, &self.y.label);
+        for (index, series) in self.series.iter().enumerate() {
             let mut seen = HashSet::new();
-            let places: Vec<(f64, f64)> = series
+            let marks: Vec<Mark> = series
                 .pairs
                 .iter()
-                .filter_map(|point| frame.place(*point))
-                .filter(|(x, y)| {
+                .filter_map(|&(x, y)| {
+                    Some(Mark {
+                        at: frame.place((x, y))?,
+                        x: precise(x),
+                        y: precise(y),
+                    })
+                })
+                .filter(|mark| {
+                    let (x, y) = mark.at;
                     seen.insert(((x * 10.0).round() as i64, (y * 10.0).round() as i64))
                 })
                 .collect();
+            let places: Vec<(f64, f64)> = marks.iter().map(|mark| mark.at).collect();
+            frame.canvas.begin_series(index);
             dots::draw(
                 &mut frame.canvas,
                 series.colour,
@@ -184,8 +195,10 @@ impl Figure for Scatter {
                 series.opacity,
                 &places,
             );
+            frame.canvas.end();
+            answers.add(&series.name, series.colour, &marks);
         }
-        for overlay in &self.overlays {
+        for (index, overlay) in self.overlays.iter().enumerate() {
             let places: Vec<(f64, f64)> = (0..=200)
                 .map(|step| frame.x.value_at(f64::from(step) / 200.0))
                 .filter(|&both| self.x.scale.admits(both) && self.y.scale.admits(both))
@@ -196,9 +209,14 @@ impl Figure for Scatter {
                 overlay.colour.class(),
                 overlay.stroke.class()
             );
+            frame.canvas.begin_series(self.series.len() + index);
             frame.canvas.path(&class, &polyline(&places, &frame.area));
+            frame.canvas.end();
         }
-        frame.finish(&self.title, self.describe(&notes))
+        let area = frame.area;
+        frame
+            .finish(&self.title, self.describe(&notes))
+            .telling(&answers, area)
     }
 }
 

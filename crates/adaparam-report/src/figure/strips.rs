@@ -1,5 +1,6 @@
 //! Populations compared: one strip of dots each, over a common axis.
 
+use super::answers::{Answers, Mark, Mode};
 use super::axis::Axis;
 use super::canvas::Coordinate;
 use super::dots;
@@ -11,7 +12,7 @@ use super::scale::extent;
 use super::svg::Svg;
 use super::text::escape;
 use super::{Figure, Size};
-use crate::number::{count, short};
+use crate::number::{count, precise, short};
 
 const NAME_LINE: f64 = 24.0;
 
@@ -103,7 +104,8 @@ fn arranged(places: &[f64], half: f64) -> (f64, Vec<f64>) {
 }
 
 impl Strips {
-    fn draw_strip(&self, frame: &mut Frame, strip: &Strip, top: f64, height: f64) {
+    /// Draws a strip; gives its dots with their values.
+    fn draw_strip(&self, frame: &mut Frame, strip: &Strip, top: f64, height: f64) -> Vec<Mark> {
         let class = strip.colour.class();
         let values = sorted(self.axis.scale, strip.values.iter().copied());
         let missing = strip.values.len() - values.len();
@@ -159,6 +161,13 @@ impl Strips {
             .map(|(x, offset)| (*x, middle + offset))
             .collect();
         dots::draw(&mut frame.canvas, strip.colour, radius, 0.75, &dots);
+        let values = values.iter().filter(|value| frame.x.shows(**value));
+        let marks = dots.into_iter().zip(values).map(|(at, value)| Mark {
+            at,
+            x: precise(*value),
+            y: String::new(),
+        });
+        marks.collect()
     }
 
     fn describe(&self) -> String {
@@ -196,12 +205,17 @@ impl Figure for Strips {
             notes: &["Bar: 10th to 90th percentile. Line: median.".to_owned()],
             beside: 0.0,
         });
+        let mut answers = Answers::new(Mode::Nearest, &self.axis.label, "");
         let height = frame.area.height() / self.strips.len().max(1) as f64;
         for (index, strip) in self.strips.iter().enumerate() {
             let top = frame.area.top + index as f64 * height;
-            self.draw_strip(&mut frame, strip, top, height);
+            let marks = self.draw_strip(&mut frame, strip, top, height);
+            answers.add(&strip.name, strip.colour, &marks);
         }
-        frame.finish(&self.title, self.describe())
+        let area = frame.area;
+        frame
+            .finish(&self.title, self.describe())
+            .telling(&answers, area)
     }
 }
 

@@ -1,6 +1,8 @@
 //! A finished drawing.
 
 use super::Size;
+use super::answers::Answers;
+use super::clip::Area;
 use super::style::stylesheet;
 use super::text::escape;
 
@@ -11,6 +13,8 @@ pub struct Svg {
     title: String,
     description: String,
     body: String,
+    /// What it tells in a page.
+    answers: String,
 }
 
 impl Svg {
@@ -20,6 +24,15 @@ impl Svg {
             title: title.to_owned(),
             description,
             body,
+            answers: String::new(),
+        }
+    }
+
+    /// The same drawing, which tells this in a page to whoever points into `area`.
+    pub(super) fn telling(self, answers: &Answers, area: Area) -> Self {
+        Self {
+            answers: answers.markup(area),
+            ..self
         }
     }
 
@@ -56,7 +69,8 @@ impl Svg {
 
     /// An element for a page that already carries [`stylesheet`], transparent and without a size of its own.
     pub(crate) fn inline(&self) -> String {
-        format!("{}{}</svg>", self.opening("", "apf"), self.body)
+        let opening = self.opening("", "apf");
+        format!("{opening}{}{}</svg>", self.body, self.answers)
     }
 
     /// An element for another drawing, at `x`, `y` and its natural size.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use adaparam_data::images::ImageSplit;
+use adaparam_explore::page as explore;
 use adaparam_paper::fit::{CurvePoint, alone, set_threads};
 use adaparam_paper::heat_maps::adapted_matrices;
 use adaparam_paper::image::ImageConfig;
@@ -20,8 +21,8 @@ use burn::tensor::Device;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::What;
 use super::overwrite::{kept_or_free, refuse_to_overwrite};
+use super::{What, play};
 use crate::progress::Progress;
 
 /// The seed of the figure that shows what adaptation does.
@@ -88,6 +89,7 @@ impl Session {
                     None => self.run_tail(config, title, folder)?,
                 };
                 folder.drop_parts();
+                play::write(folder, explore::tail)?;
                 Ok(kept.tell())
             }
             Plan::Image(config, data, data_name) => {
@@ -97,6 +99,7 @@ impl Session {
                     None => self.run_image(config, (data, data_name), title, folder)?,
                 };
                 folder.drop_parts();
+                play::write(folder, explore::digits)?;
                 Ok(kept.tell())
             }
         }
@@ -115,11 +118,16 @@ impl Session {
                 let name = format!("{}, seed {}", job.network.name, job.seed);
                 job.run(&self.device, |point| watch(&name, point))
             })?;
+        let mut networks = Vec::new();
         for run in &mut outcomes {
-            if !config.is_drawn(run) {
+            let network = run.network.take();
+            if config.is_drawn(run) {
+                networks.extend(network);
+            } else {
                 run.picture = TailPicture::default();
             }
         }
+        play::keep(folder, &networks)?;
         let kept = Kept {
             record: self.record_of(&config.seeds, started),
             config: config.clone(),
@@ -139,10 +147,16 @@ impl Session {
         let started = Instant::now();
         let jobs = config.jobs(data);
         let steps = config.models.iter().map(|model| model.train.steps).max();
-        let outcomes = self.run_jobs(title, folder, &jobs, steps.unwrap_or(0), |job, watch| {
-            let name = format!("{}, seed {}", job.network.name, job.seed);
-            job.run(data, &self.device, |point| watch(&name, point))
-        })?;
+        let mut outcomes =
+            self.run_jobs(title, folder, &jobs, steps.unwrap_or(0), |job, watch| {
+                let name = format!("{}, seed {}", job.network.name, job.seed);
+                job.run(data, &self.device, |point| watch(&name, point))
+            })?;
+        let networks: Vec<_> = outcomes
+            .iter_mut()
+            .filter_map(|run| run.network.take())
+            .collect();
+        play::keep(folder, &networks)?;
         let mut record = self.record_of(&config.seeds, started);
         record
             .data

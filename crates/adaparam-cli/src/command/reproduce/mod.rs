@@ -4,6 +4,7 @@ mod ending;
 mod feed_forward;
 mod language_model;
 mod overwrite;
+mod play;
 mod writing;
 
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ use serde::de::DeserializeOwned;
 use self::feed_forward::Session;
 use super::Verdict;
 use crate::compute_choice::ComputeChoice;
+use crate::curves::CurvesChoice;
 use crate::data_folder::data_folder;
 use crate::device::DeviceKind;
 use crate::experiment_choice::{ScaleChoice, budget};
@@ -103,6 +105,8 @@ pub(crate) struct Reproduce {
     /// Where to compute; language models are computed by the processor's own kernels where that is the processor
     #[arg(long, value_enum, default_value_t = DeviceKind::Cpu)]
     device: DeviceKind,
+    #[command(flatten)]
+    curves: CurvesChoice,
     /// Print the results as JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -300,6 +304,7 @@ impl Reproduce {
             deadline: session.deadline,
             data: self.data.clone(),
             stop: session.stop.clone(),
+            curves: self.curves.clone(),
         };
         let started = Instant::now();
         let (mut finished, mut absent) = (Vec::new(), Vec::new());

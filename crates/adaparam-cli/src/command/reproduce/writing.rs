@@ -1,8 +1,5 @@
 //! The files that `reproduce` leaves.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
-
 use adaparam_paper::page::{self, Page, all_claims};
 use adaparam_paper::result::{Claim, ExperimentResult, Scale};
 use adaparam_paper::{Comparison, PartReport};
@@ -115,7 +112,7 @@ impl Reproduce {
             say!("{}", ending.text(terminal_width()));
         }
         if self.open {
-            open_page(&page);
+            crate::browser::show(&page);
         }
         if !elsewhere.is_empty() {
             remark!("not in this report: {}", elsewhere.join(", "));
@@ -187,27 +184,4 @@ fn terminal_width() -> usize {
         .ok()
         .and_then(|columns| columns.parse().ok());
     told.unwrap_or(100).clamp(40, 160)
-}
-
-/// Asks the system to show the page. That it does not is no reason to fail: the page is there.
-fn open_page(page: &Path) {
-    let (program, arguments): (&str, &[&str]) = if cfg!(target_os = "macos") {
-        ("open", &[])
-    } else if cfg!(windows) {
-        ("cmd", &["/C", "start", ""])
-    } else {
-        ("xdg-open", &[])
-    };
-    let mut command = Command::new(program);
-    command.args(arguments).arg(page);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let why = match command.status() {
-        Ok(status) if status.success() => return,
-        Ok(status) => format!("{program} ended with {status}"),
-        Err(error) => format!("{program}: {error}"),
-    };
-    remark!(
-        "note: the report could not be opened ({why}): open {} yourself",
-        page.display()
-    );
 }

@@ -1,0 +1,261 @@
+//! `adaparam explain`.
+
+use serde_json::Value;
+
+use crate::driver::{Browser, chromedriver};
+use crate::tiny_run::TinyRun;
+use crate::{DESKTOP, PHONE, close};
+
+const ARROW_RIGHT: char = '\u{e014}';
+const SHIFT: char = '\u{e008}';
+
+/// A tiny run, trained.
+fn trained() -> TinyRun {
+    let tiny = TinyRun::new();
+    tiny.done(&["train", "tiny.toml", "--out", "run", "--quiet"]);
+    tiny
+}
+
+fn page(tiny: &TinyRun, arguments: &[&str]) -> String {
+    let mut all = vec!["explain"];
+    all.extend(arguments);
+    all.extend(["--out", "page.html"]);
+    tiny.done(&all);
+    format!("file://{}", tiny.path("page.html").display())
+}
+
+fn json(tiny: &TinyRun, arguments: &[&str]) -> Value {
+    let mut all = vec!["explain"];
+    all.extend(arguments);
+    all.push("--json");
+    serde_json::from_str(&tiny.done(&all)).unwrap()
+}
+
+#[test]
+fn what_a_page_shows_is_what_the_library_computed() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = trained();
+    let asked = ["run", "--prompt", "the whale sees the unheard-of boat"];
+    let library = json(&tiny, &asked)["runs"][0].clone();
+    let browser = Browser::start(&driver, DESKTOP);
+    browser.open(&page(&tiny, &asked));
+    browser.find("#words-0 .word");
+
+    // Every word, coloured by every measure.
+    for measure in library["measures"].as_array().unwrap() {
+        browser.choose(".controls select", measure["id"].as_str().unwrap());
+        let shown = browser.script(
+            "return [...document.querySelectorAll('#words-0 .word')].map((word) => word.dataset.value)",
+        );
+        let shown = shown.as_array().unwrap();
+        let values = measure["values"].as_array().unwrap();
+        assert_eq!(shown.len(), values.len());
+        for (shown, value) in shown.iter().zip(values) {
+            let is_none = shown == "" && value.is_null();
+            assert!(
+                is_none || close(shown, value, 1e-6),
+                "{}: {shown} for {value}",
+                measure["id"]
+            );
+        }
+    }
+
+    // A word that is clicked.
+    browser.click("#word-0-3");
+    let word = &library["words"][3];
+    let surprise =
+        browser.script("return document.querySelector('#card-0 [data-surprise]').dataset.surprise");
+    assert!(close(&surprise, &word["surprise"], 1e-6), "{surprise}");
+    let guesses = browser.script(
+        "return [...document.querySelectorAll('#card-0 .predictions li')].map((it) => [it.querySelector('.guess').textContent, it.dataset.p])",
+    );
+    let predictions = word["predictions"].as_array().unwrap();
+    assert_eq!(guesses.as_array().unwrap().len(), predictions.len());
+    for (shown, expected) in guesses.as_array().unwrap().iter().zip(predictions) {
+        assert_eq!(shown[0], expected["text"]);
+        assert!(close(&shown[1], &expected["p"], 1e-6));
+    }
+    // Its policies: the numbers behind the strips, which a page has as whole numbers of 16 bits.
+    let behind = browser.script(
+        "const run = JSON.parse(document.getElementById('data').textContent).runs[0]; \
+         return [...document.querySelectorAll('#card-0 [data-change]')].map((it) => [it.dataset.part, it.dataset.change])",
+    );
+    assert_eq!(behind.as_array().unwrap().len(), 5, "D(0) to D(4)");
+    for pair in behind.as_array().unwrap() {
+        let id = format!("change.0.{}", pair[0].as_str().unwrap());
+        let measures = library["measures"].as_array().unwrap();
+        let measure = measures
+            .iter()
+            .find(|measure| measure["id"] == id.as_str())
+            .unwrap();
+        assert!(close(&pair[1], &measure["values"][3], 1e-6));
+    }
+    // A single unit, read along a strip with the arrow keys.
+    browser.script("document.querySelector('#card-0 .strip[data-part=input]').focus()");
+    for _ in 0..2 {
+        browser.press(None, ARROW_RIGHT);
+    }
+    let reading =
+        browser.script("return document.querySelector('#card-0 .policies .reading').textContent");
+    let reading = reading.as_str().unwrap().replace('−', "-");
+    let layer = &library["layers"][0];
+    let parts = layer["parts"].as_array().unwrap();
+    let part = parts.iter().find(|part| part["name"] == "input").unwrap();
+    let width = part["width"].as_u64().unwrap() as usize;
+    let (_, told) = reading.split_once("unit 2: ").expect(&reading);
+    let (value, mean) = told.split_once(", mean ").unwrap();
+    let near = |shown: &str, expected: &Value| {
+        // Three digits are shown, of 16 bits.
+        let (shown, expected): (f64, f64) = (shown.parse().unwrap(), expected.as_f64().unwrap());
+        assert!(
+            (shown - expected).abs() <= 5e-3 * expected.abs() + 2e-5,
+            "{shown} for {expected}"
+        );
+    };
+    near(value, &part["values"][3 * width + 2]);
+    near(mean, &part["mean"][2]);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn keys_choose_words_and_set_two_side_by_side() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = trained();
+    let browser = Browser::start(&driver, DESKTOP);
+    browser.open(&page(
+        &tiny,
+        &["run", "--prompt", "the whale sees the boat"],
+    ));
+    browser.find("#words-0 .word");
+    browser.script("document.getElementById('word-0-1').focus()");
+    browser.press(None, ARROW_RIGHT);
+    let looked_at = |card: &str| {
+        browser.script(&format!(
+            "return document.querySelector('#{card}')?.dataset.word ?? null"
+        ))
+    };
+    assert_eq!(looked_at("card-0"), "2");
+    assert_eq!(looked_at("card-1"), Value::Null);
+    browser.press(Some(SHIFT), ARROW_RIGHT);
+    assert_eq!(
+        (looked_at("card-0"), looked_at("card-1")),
+        ("2".into(), "3".into())
+    );
+    let selected = browser.script(
+        "return [...document.querySelectorAll('[role=option][aria-selected=true]')].map((it) => it.id)",
+    );
+    assert_eq!(selected, serde_json::json!(["word-0-2", "word-0-3"]));
+    // Every control has a name for those who do not see it.
+    let nameless = browser.script(
+        "return [...document.querySelectorAll('select, input, button, [role=img], [tabindex=\"0\"]')] \
+         .filter((it) => !(it.ariaLabel || it.getAttribute('aria-label') || it.labels?.length || it.textContent.trim())).length",
+    );
+    assert_eq!(nameless, 0);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn two_runs_stand_side_by_side_and_a_plain_lstm_has_gates_but_no_policies() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = trained();
+    tiny.done(&[
+        "train",
+        "tiny.toml",
+        "--out",
+        "plain",
+        "--set",
+        "model.cell.kind=lstm",
+        "--quiet",
+    ]);
+    let asked = ["run", "plain", "--prompt", "the whale sees the boat"];
+    let library = json(&tiny, &asked);
+    let browser = Browser::start(&driver, DESKTOP);
+    browser.open(&page(&tiny, &asked));
+    browser.click("#word-0-2");
+    for (card, run) in [("card-0", 0), ("card-1", 1)] {
+        let shown = browser.script(&format!(
+            "const card = document.getElementById('{card}'); \
+             return [card.dataset.run, card.dataset.word, card.querySelector('[data-surprise]').dataset.surprise, \
+             card.querySelectorAll('[data-part].strip').length, card.querySelectorAll('.strip:not([data-part]):not(.mean)').length]"
+        ));
+        assert_eq!(
+            (&shown[0], &shown[1]),
+            (&run.to_string().into(), &"2".into())
+        );
+        assert!(close(
+            &shown[2],
+            &library["runs"][run]["words"][2]["surprise"],
+            1e-6
+        ));
+        assert_eq!(
+            shown[3],
+            if run == 0 { 14 } else { 0 },
+            "strips of policies"
+        );
+        assert_eq!(shown[4], 4, "strips of gates");
+    }
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn a_phone_shows_everything_without_moving_sideways_in_light_and_dark() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = trained();
+    let browser = Browser::start(&driver, PHONE);
+    browser.open(&page(
+        &tiny,
+        &[
+            "run",
+            "--prompt",
+            "the whale sees the boat the captain hunts the storm",
+        ],
+    ));
+    browser.click("#word-0-4");
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme);
+        let widths = browser.script(
+            "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]",
+        );
+        assert_eq!(widths[0], widths[1], "{scheme}");
+        // Words can be read on their colours: a contrast of at least 4.5, as the guidelines for accessible pages ask.
+        let least = browser.script(
+            "const light = (text) => { const [r, g, b] = text.match(/[0-9.]+/g).map(Number).map((v) => v / 255) \
+               .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; }; \
+             return Math.min(...[...document.querySelectorAll('.word')].map((word) => { const style = getComputedStyle(word); \
+               const [a, b] = [light(style.color), light(style.backgroundColor)].sort((x, y) => y - x); return (a + 0.05) / (b + 0.05); }))",
+        );
+        assert!(least.as_f64().unwrap() >= 4.5, "{scheme}: {least}");
+    }
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn words_of_a_corpus_never_become_markup() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = TinyRun::new();
+    let evil = "<img/src=x/onerror=document.title='taken'> </script><script>document.title='taken'</script> &lt; \"' ";
+    let lines: Vec<String> = (0..60)
+        .map(|line| format!("{evil} whale {}\n", line % 3))
+        .collect();
+    tiny.write("text.txt", lines.concat());
+    tiny.done(&[
+        "train",
+        "tiny.toml",
+        "--out",
+        "run",
+        "--quiet",
+        "--set",
+        "train.epochs=1",
+    ]);
+    let browser = Browser::start(&driver, DESKTOP);
+    browser.open(&page(&tiny, &["run", "--prompt", evil]));
+    browser.click("#word-0-2");
+    let shown = browser.script("return document.getElementById('word-0-1').textContent");
+    assert_eq!(shown, "<img/src=x/onerror=document.title='taken'>");
+    let markup = browser.script(
+        "return [document.querySelectorAll('img').length, document.scripts.length, document.title]",
+    );
+    assert_eq!((&markup[0], &markup[1]), (&0.into(), &2.into()));
+    assert_ne!(markup[2], "taken");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}

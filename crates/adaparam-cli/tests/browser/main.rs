@@ -1,0 +1,31 @@
+//! The pages in a real browser: what people see is what the library computes.
+
+// A test that has no browser says so.
+#![allow(clippy::print_stderr)]
+
+mod driver;
+mod explain;
+mod live;
+mod play;
+#[path = "../language_model/tiny_run.rs"]
+#[allow(dead_code, reason = "shared with the tests of language models")]
+mod tiny_run;
+
+use serde_json::Value;
+
+/// A desk.
+pub(crate) const DESKTOP: [u32; 2] = [1280, 900];
+/// A phone.
+pub(crate) const PHONE: [u32; 2] = [390, 844];
+
+/// Whether two numbers are the same up to a tolerance of their size, at least that of one.
+pub(crate) fn close(a: &Value, b: &Value, tolerance: f64) -> bool {
+    let number = |value: &Value| match value {
+        Value::String(text) => text.parse().ok(),
+        other => other.as_f64(),
+    };
+    match (number(a), number(b)) {
+        (Some(a), Some(b)) => (a - b).abs() <= tolerance * 1_f64.max(b.abs()),
+        _ => a.is_null() && b.is_null(),
+    }
+}

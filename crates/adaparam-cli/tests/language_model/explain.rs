@@ -1,0 +1,86 @@
+//! `adaparam explain` without a browser.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::tiny_run::TinyRun;
+
+#[test]
+fn a_page_needs_nothing_else_and_json_has_every_number() {
+    let tiny = TinyRun::new();
+    tiny.done(&["train", "tiny.toml", "--out", "run", "--quiet"]);
+    tiny.done(&["explain", "run", "--prompt", "the whale sees"]);
+    let page = fs::read_to_string(tiny.path("run/explain.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.len() < 400_000);
+    for elsewhere in ["src=", "@import", "url(", "<link rel=\"stylesheet"] {
+        assert!(!page.contains(elsewhere), "{elsewhere}");
+    }
+    let told = tiny.done(&["explain", "run", "--prompt", "the whale sees", "--json"]);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let run = &told["runs"][0];
+    assert_eq!(run["words"].as_array().unwrap().len(), 4);
+    // What `eval --tokens` says of the same words, but for the end of the line.
+    tiny.write("line.txt", "the whale sees\n");
+    let tokens = tiny.done(&["eval", "run", "--text", "line.txt", "--tokens", "--quiet"]);
+    let last: Vec<&str> = tokens.lines().collect();
+    assert!(!last.is_empty(), "{tokens}");
+    // A text that is longer than is read says so, and a file may hold it.
+    let cut = tiny.done(&[
+        "explain",
+        "run",
+        "--text",
+        "line.txt",
+        "--max-words",
+        "2",
+        "--json",
+    ]);
+    let cut: Value = serde_json::from_str(&cut).unwrap();
+    assert_eq!(cut["runs"][0]["cut"], true);
+}
+
+#[test]
+fn what_cannot_be_explained_is_refused_and_nothing_is_written() {
+    let tiny = TinyRun::new();
+    tiny.done(&["train", "tiny.toml", "--out", "run", "--quiet"]);
+    tiny.done(&["export", "run", "model.safetensors"]);
+    let refused = |arguments: &[&str], word: &str| {
+        let message = tiny.refused(arguments);
+        assert!(message.contains(word), "{arguments:?}: {message}");
+    };
+    refused(&["explain", "run"], "--prompt");
+    refused(
+        &["explain", "run", "--prompt", "a", "--out", "page.txt"],
+        ".html",
+    );
+    refused(
+        &["explain", "no-run", "--prompt", "a", "--out", "page.html"],
+        "no such file or folder",
+    );
+    refused(&["explain", "model.safetensors", "--prompt", "a"], "--out");
+    refused(
+        &["explain", "run", "--text", "no.txt", "--out", "page.html"],
+        "no.txt",
+    );
+    refused(&["serve", "no-run"], "no such file or folder");
+    fs::create_dir(tiny.path("empty")).unwrap();
+    refused(&["serve", "empty"], "holds no run");
+    assert!(!tiny.path("page.html").exists() && !tiny.path("page.txt").exists());
+    // A file does not choose which texts are read: without its text there are no means, and that is said.
+    let output = tiny.run(&[
+        "explain",
+        "model.safetensors",
+        "--prompt",
+        "the whale",
+        "--out",
+        "page.html",
+    ]);
+    assert!(output.status.success());
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("without means and neighbours"), "{told}");
+    assert!(
+        fs::read_to_string(tiny.path("page.html"))
+            .unwrap()
+            .contains("\"corpus\":null")
+    );
+}

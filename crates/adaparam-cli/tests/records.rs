@@ -1,0 +1,327 @@
+//! The numbers of the README are those of the records under `results`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn record(path: &str) -> Value {
+    let path = root().join("results").join(path);
+    let text =
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn readme() -> String {
+    fs::read_to_string(root().join("README.md")).unwrap()
+}
+
+/// The rows of the table behind a line of the README that begins with `lead`, or that is its heading.
+fn table(readme: &str, lead: &str) -> Vec<Vec<String>> {
+    let mut lines = readme.lines().skip_while(|line| !line.starts_with(lead));
+    let first = lines
+        .next()
+        .unwrap_or_else(|| panic!("the README has no line that begins with {lead}"));
+    let whole = std::iter::once(first).chain(lines);
+    let rows = whole
+        .skip_while(|line| !line.starts_with('|'))
+        .take_while(|line| line.starts_with('|'));
+    let rows: Vec<Vec<String>> = rows
+        .skip(2)
+        .map(|row| {
+            row.trim_matches('|')
+                .split('|')
+                .map(|cell| cell.trim().to_owned())
+                .collect()
+        })
+        .collect();
+    assert!(!rows.is_empty(), "the table behind {lead} has no rows");
+    rows
+}
+
+fn number(row: &Value, key: &str) -> f64 {
+    row[key]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{key} of {row}"))
+}
+
+/// `17,197,800`.
+fn grouped(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+    let groups: Vec<&str> = groups
+        .iter()
+        .map(|group| std::str::from_utf8(group).unwrap())
+        .collect();
+    groups.join(",")
+}
+
+/// Three significant digits with `k` and `M`, as reports have them.
+fn short(value: f64) -> String {
+    let (scaled, suffix) = match value {
+        large if large >= 1e6 => (large / 1e6, "M"),
+        large if large >= 1e3 => (large / 1e3, "k"),
+        small => (small, ""),
+    };
+    let decimals = 2 - (scaled.log10().floor() as usize).min(2);
+    let text = format!("{scaled:.decimals$}");
+    let text = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &text
+    };
+    format!("{text}{suffix}")
+}
+
+/// `94.4 (94.0–95.5)`, or the number alone where there is one seed.
+fn with_spread(row: &Value, key: &str) -> String {
+    let median = format!("{:.1}", number(row, key));
+    if row["seeds"].as_u64() == Some(1) {
+        return median;
+    }
+    let ends = &row[format!("{key}_spread")];
+    let end = |index: usize| {
+        ends[index]
+            .as_f64()
+            .unwrap_or_else(|| panic!("{key} of {row}"))
+    };
+    format!("{median} ({:.1}–{:.1})", end(0), end(1))
+}
+
+/// The row of a record that has this value under `key`.
+fn row_of<'a>(record: &'a Value, key: &str, value: &str) -> &'a Value {
+    let rows = record["rows"].as_array().expect("a record has rows");
+    let found = rows.iter().find(|row| row[key].as_str() == Some(value));
+    found.unwrap_or_else(|| panic!("no row with {key} = {value}"))
+}
+
+/// Whether every row of a table is what `expected` makes of the row of the record with its first cell as `key`.
+fn compare(lead: &str, path: &str, key: &str, expected: impl Fn(&Value) -> Vec<String>) {
+    let (readme, record) = (readme(), record(path));
+    for row in table(&readme, lead) {
+        let expected = expected(row_of(&record, key, &row[0]));
+        assert_eq!(row[1..=expected.len()], expected, "{path}: {}", row[0]);
+    }
+}
+
+#[test]
+fn language_models_on_the_penn_treebank() {
+    compare(
+        "| model | parameters | seeds |",
+        "paper/ptb/result.json",
+        "model",
+        |row| {
+            vec![
+                grouped(number(row, "params")),
+                number(row, "seeds").to_string(),
+                with_spread(row, "valid_perplexity"),
+                with_spread(row, "test_perplexity"),
+                format!("{:.1}", number(row, "paper_valid_perplexity")),
+            ]
+        },
+    );
+}
+
+#[test]
+fn ablation_and_wikitext2() {
+    let cells = |row: &Value| {
+        let quoted = row["paper_valid_perplexity"].as_f64();
+        vec![
+            grouped(number(row, "params")),
+            with_spread(row, "valid_perplexity"),
+            with_spread(row, "test_perplexity"),
+            quoted.map_or_else(|| "—".to_owned(), |quoted| format!("{quoted:.1}")),
+        ]
+    };
+    compare(
+        "The ablation of Table 4",
+        "paper/ablation/result.json",
+        "model",
+        cells,
+    );
+    compare(
+        "WikiText-2, on",
+        "paper/wikitext2/result.json",
+        "model",
+        cells,
+    );
+}
+
+#[test]
+fn tail_regression() {
+    let (readme, record) = (readme(), record("paper/tail/result.json"));
+    for row in table(&readme, "| tail regression |") {
+        let model = match row[0].split(':').next().unwrap() {
+            "one adaptive layer, rank 2" => "adaptive, rank 2",
+            other => other,
+        };
+        let of_record = row_of(&record, "model", model);
+        let expected = [
+            grouped(number(of_record, "params")),
+            short(number(of_record, "test_mse")),
+            short(number(of_record, "tail_mse")),
+        ];
+        assert_eq!(row[1..], expected, "{model}");
+    }
+}
+
+#[test]
+fn mnist() {
+    let (readme, record) = (readme(), record("paper/mnist/result.json"));
+    let rows = record["rows"].as_array().unwrap();
+    for row in table(&readme, "| MNIST, plain SGD |") {
+        // Two rows have one name and differ in their size.
+        let is_it = |of_record: &&Value| {
+            let name = of_record["model"].as_str().unwrap_or_default();
+            name.starts_with(&row[0]) && grouped(number(of_record, "params")) == row[1]
+        };
+        let of_record = rows
+            .iter()
+            .find(is_it)
+            .unwrap_or_else(|| panic!("{row:?} is not in the record"));
+        assert_eq!(
+            row[2],
+            format!("{:.2} %", 100.0 * number(of_record, "test_accuracy")),
+            "{}",
+            row[0]
+        );
+    }
+}
+
+#[test]
+fn the_quick_presets() {
+    for row in table(
+        &readme(),
+        "| command | parameters | validation perplexity |",
+    ) {
+        let preset = row[0]
+            .trim_matches('`')
+            .rsplit(' ')
+            .next()
+            .unwrap()
+            .to_owned();
+        let result = record(&format!("language-models/{preset}/result.json"));
+        let perplexity = |key: &str| format!("{:.1}", number(&result, key));
+        let expected = [
+            grouped(number(&result, "parameters")),
+            perplexity("valid_perplexity"),
+            perplexity("test_perplexity"),
+        ];
+        assert_eq!(row[1..], expected, "{preset}");
+    }
+}
+
+#[test]
+fn robustness_and_the_17m_run_in_their_sentences() {
+    let text = readme().split_whitespace().collect::<Vec<_>>().join(" ");
+    let result = record("ptb-17m/runs/recurrent-seed-1/result.json");
+    let ends = format!(
+        "and {:.1} after the last, test {:.1}",
+        number(&result, "valid_perplexity"),
+        number(&result, "test_perplexity")
+    );
+    assert!(text.contains(&ends), "the README does not say: {ends}");
+}
+
+#[test]
+fn speed_beside_pytorch() {
+    let record = record("bench-language-model.json");
+    let rows = record["rows"].as_array().unwrap();
+    let of_readme = table(
+        &readme(),
+        "| in one run, in turns, on two cores (`results/bench-language-model.json`)",
+    );
+    assert!(of_readme.len() >= 6);
+    for row in of_readme {
+        let ratio = &row[3];
+        let milliseconds = |side: &Value| {
+            let mut found = ["ms_per_step", "ms_per_window", "ms_per_word", "ms"].iter();
+            found.find_map(|key| side[*key].as_f64())
+        };
+        let told = |cell: &str| {
+            cell.trim_end_matches(" ms")
+                .replace(',', "")
+                .parse::<f64>()
+                .unwrap()
+        };
+        let fits = |of_record: &&Value| {
+            let near = |side: &str, cell: &str| {
+                let decimals = cell
+                    .split('.')
+                    .nth(1)
+                    .map_or(0, |rest| rest.trim_end_matches(" ms").len());
+                milliseconds(&of_record[side]).is_some_and(|ms| {
+                    (ms - told(cell)).abs()
+                        <= 0.500_001 * 0.1_f64.powi(i32::try_from(decimals).unwrap())
+                })
+            };
+            near("adaparam", &row[1]) && near("pytorch", &row[2])
+        };
+        let of_record = rows
+            .iter()
+            .find(fits)
+            .unwrap_or_else(|| panic!("{row:?} is not in the record"));
+        assert_eq!(
+            &format!("{:.2}", number(of_record, "speed_ratio")),
+            ratio,
+            "{}",
+            row[0]
+        );
+    }
+}
+
+#[test]
+fn the_table_of_contents_names_every_record() {
+    let contents = fs::read_to_string(root().join("results/README.md")).unwrap();
+    for entry in fs::read_dir(root().join("results")).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let named = if entry.path().is_dir() {
+            format!("`{name}/`")
+        } else {
+            format!("`{name}`")
+        };
+        let is_named = contents.contains(&named);
+        assert!(
+            is_named || name == "README.md",
+            "results/README.md does not name {name}"
+        );
+    }
+}
+
+#[test]
+fn records_hold_no_log_that_could_be_packed() {
+    fn look(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                look(&path, found);
+            } else if path.file_name().is_some_and(|name| name == "metrics.jsonl") {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    look(&root().join("results"), &mut found);
+    assert!(found.is_empty(), "python3 bench/records.py pack: {found:?}");
+}
+
+#[test]
+fn pictures_of_the_book_are_those_of_the_records() {
+    for (figure, picture) in [
+        ("heat-maps.svg", "heat-maps.svg"),
+        ("tail.svg", "tail.svg"),
+        ("ptb-validation.svg", "ptb.svg"),
+    ] {
+        let record = fs::read(root().join("results/paper/figures").join(figure)).unwrap();
+        let picture = fs::read(root().join("book/src/images").join(picture)).unwrap();
+        assert!(
+            record == picture,
+            "python3 bench/records.py pages: {figure}"
+        );
+    }
+}

@@ -1,0 +1,26 @@
+//! What a trained model computes word by word, as pages to look at, to compare and to play with.
+//!
+//! An [`Explorer`] reads a text with the kernels that the model is evaluated with and keeps what they computed on the way; an
+//! [`explainer page`](page::explained) shows it. Nothing is computed a second time: pages draw the numbers that they are given.
+
+mod adapted;
+mod background;
+mod curves;
+mod error;
+mod explorer;
+mod measure;
+mod neighbours;
+pub mod page;
+mod rows;
+pub mod serve;
+mod trace;
+
+pub use adapted::{GATES, Product};
+pub use background::{Background, LatentBackground, LayerBackground, WORDS};
+pub use curves::Curves;
+pub use error::ExploreError;
+pub use explorer::{Explained, Explorer, Model};
+pub use measure::Measure;
+pub use neighbours::{LONGEST, Match, Neighbour};
+pub use rows::{Rows, Writing};
+pub use trace::{LayerTrace, Prediction, Trace, TracedWord, TypedText};

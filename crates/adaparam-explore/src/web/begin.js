@@ -1,0 +1,1 @@
+explorer.begin(data.runs);
