@@ -1,0 +1,33 @@
+//! The native part of the Python package: kernels on memory that tensors own.
+//!
+//! Everything here is called by the package `adaparam` beside it, which says what tensors mean and checks them.
+
+use pyo3::prelude::*;
+
+mod engine;
+mod numbers;
+mod owner;
+mod rows;
+mod runners;
+mod shelf;
+mod stack;
+mod tape;
+mod transposed;
+mod vocabulary;
+mod window;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::owner::{Owner, free_memory, waiting};
+    #[pymodule_export]
+    use crate::rows::{Layer, rows_backward, rows_forward};
+    #[pymodule_export]
+    use crate::stack::Stack;
+    #[pymodule_export]
+    use crate::tape::kept_passes;
+    #[pymodule_export]
+    use crate::vocabulary::Vocabulary;
+    #[pymodule_export]
+    use crate::window::{backward, forward, inspect};
+}
