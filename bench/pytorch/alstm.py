@@ -25,12 +25,22 @@ class AdaptiveLstmLayer(nn.Module):
         for weight in (self.projection, self.weight_ih, self.weight_hh):
             nn.init.uniform_(weight, -1 / math.sqrt(weight.shape[1]), 1 / math.sqrt(weight.shape[1]))
 
+    def step_latent(self, summary, z, z_cell):
+        """`nn.LSTMCell`, which on a CPU has no primitive in mixed precision: there, the same by its equations."""
+        if not torch.is_autocast_enabled("cpu"):
+            return self.latent(summary, (z, z_cell))
+        cell = self.latent
+        u = F.linear(summary, cell.weight_ih, cell.bias_ih) + F.linear(z, cell.weight_hh, cell.bias_hh)  # [B, 4A]
+        i, f, candidate, o = u.chunk(4, 1)
+        z_cell = torch.sigmoid(f) * z_cell + torch.sigmoid(i) * torch.tanh(candidate)
+        return torch.sigmoid(o) * torch.tanh(z_cell), z_cell
+
     def forward(self, x, z_below, state, masks):
         """One time step: the undropped h, and the new state, in which z and h are dropped."""
         (z, z_cell), (h, c) = state
         z_mask, h_mask = masks
         summary = torch.cat([x, h] if z_below is None else [x, h, z_below], 1)
-        z, z_cell = self.latent(summary, (z, z_cell))
+        z, z_cell = self.step_latent(summary, z, z_cell)
         if z_mask is not None:
             z = z * z_mask
         d = torch.tanh(F.linear(z, self.projection)).split(self.parts, 1)

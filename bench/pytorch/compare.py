@@ -2,10 +2,11 @@
 
     pip install torch
     cargo build --release
-    python3 bench/pytorch/compare.py [--threads 2] [--rounds 3]
+    python3 bench/pytorch/compare.py [--threads 2] [--rounds 5]
 
-Each measurement is a fresh process, and training steps have dropout and the optimiser on both sides. In a round the two
-sides take turns, so that whatever else the machine does meets both; the median of the rounds counts. Writes
+Each measurement is a fresh process, and training steps have dropout and the optimiser on both sides. In a round all sides
+take turns (ours in f32, bf16 and, where a model only reads, int8; PyTorch in f32 and in its mixed precision of bf16), so
+that whatever else the machine does meets all of them; the median of the rounds counts. Writes
 results/bench-language-model.json.
 """
 
@@ -22,36 +23,30 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ADAPARAM = ROOT / "target" / "release" / "adaparam"
 
-# What both sides are asked for, in turn: adaparam's command, preset and model; PyTorch's command and preset.
-PAIRS = [
-    (("step", "ptb-17m", "alstm"), ("step", "ptb-17m")),
-    (("step", "ptb-17m", "lstm"), ("step", "ptb-lstm-20m")),
-    (("step", "small", "alstm"), ("step", "small")),
-    (("eval", "ptb-17m", "alstm"), ("eval", "ptb-17m")),
-    (("generate", "ptb-17m", "alstm"), ("generate", "ptb-17m")),
+LEARNS, READS = ("f32", "bf16"), ("f32", "bf16", "int8")
+# Title; adaparam's command, preset and model; its precisions; PyTorch's command and preset.
+CASES = [
+    ("training step, 17M aLSTM", ("step", "ptb-17m", "alstm"), LEARNS, ("step", "ptb-17m")),
+    ("training step, plain 20M LSTM", ("step", "ptb-17m", "lstm"), LEARNS, ("step", "ptb-lstm-20m")),
+    ("training step, small aLSTM", ("step", "small", "alstm"), LEARNS, ("step", "small")),
+    ("evaluation, 17M aLSTM", ("eval", "ptb-17m", "alstm"), READS, ("eval", "ptb-17m")),
+    ("generation, 17M aLSTM", ("generate", "ptb-17m", "alstm"), READS, ("generate", "ptb-17m")),
 ]
-
-# Title, then which measurement of ours stands against which of theirs.
-ROWS = [
-    ("training step, 17M aLSTM", ("step", "ptb-17m", "alstm"), ("step", "ptb-17m")),
-    ("the same against PyTorch's plain 20M LSTM", ("step", "ptb-17m", "alstm"), ("step", "ptb-lstm-20m")),
-    ("training step, plain 20M LSTM", ("step", "ptb-17m", "lstm"), ("step", "ptb-lstm-20m")),
-    ("training step, small aLSTM", ("step", "small", "alstm"), ("step", "small")),
-    ("evaluation, 17M aLSTM", ("eval", "ptb-17m", "alstm"), ("eval", "ptb-17m")),
-    ("generation, 17M aLSTM", ("generate", "ptb-17m", "alstm"), ("generate", "ptb-17m")),
-]
+EAGER, AUTOCAST = "f32", "bf16 autocast"
 
 MEDIANS = ("ms_per_step", "words_per_s", "gflops", "fma_peak_gflops", "fraction_of_peak", "peak_rss_mb")
 
 
-def adaparam(what, preset, model, threads):
-    command = [str(ADAPARAM), "bench", what, "--preset", preset, "--model", model, "--threads", str(threads), "--json"]
-    return answer_of(command)
+def adaparam(asked, precision, threads):
+    what, preset, model = asked
+    command = [str(ADAPARAM), "bench", what, "--preset", preset, "--model", model, "--precision", precision]
+    return answer_of(command + ["--threads", str(threads), "--json"])
 
 
-def pytorch(what, preset, threads):
+def pytorch(asked, precision, threads):
+    what, preset = asked
     command = [sys.executable, str(HERE / "measure.py"), "--what", what, "--preset", preset, "--threads", str(threads)]
-    return answer_of(command)
+    return answer_of(command + (["--autocast"] if precision == AUTOCAST else []))
 
 
 def answer_of(command):
@@ -67,38 +62,45 @@ def answer_of(command):
 
 def medians(measurements):
     keys = [key for key in MEDIANS if key in measurements[0]]
-    return {key: round(statistics.median(one[key] for one in measurements), 4) for key in keys}
+    middle = {key: round(statistics.median(one[key] for one in measurements), 4) for key in keys}
+    path = measurements[0].get("instructions")
+    return middle | ({"path": path} if path else {})
 
 
 def row(title, ours, theirs):
+    """Each of our precisions against both of theirs, with the smallest and the largest ratio of a round."""
+    ratios = {}
+    for precision, mine in ours.items():
+        for other, their in theirs.items():
+            rounds = [b["ms_per_step"] / a["ms_per_step"] for a, b in zip(mine, their)]
+            ratios[f"{precision} against {other}"] = {
+                "median": round(statistics.median(rounds), 2),
+                "rounds": [round(min(rounds), 2), round(max(rounds), 2)],
+            }
     return {
         "what": title,
-        "adaparam": ours,
-        "pytorch": theirs,
-        "speed_ratio": round(theirs["ms_per_step"] / ours["ms_per_step"], 2),
-        "memory_ratio": round(theirs["peak_rss_mb"] / ours["peak_rss_mb"], 2),
+        "adaparam": {precision: medians(mine) for precision, mine in ours.items()},
+        "pytorch": {precision: medians(their) for precision, their in theirs.items()},
+        "times_faster": ratios,
     }
 
 
 def table(rows):
-    lines = [
-        "| what | adaparam ms | PyTorch ms | times faster | adaparam words/s | of FMA peak | adaparam MB | PyTorch MB |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    lines = ["| what | ours | ms | MB | PyTorch f32 ms | times faster | PyTorch bf16 ms | times faster |", "|---|---|---|---|---|---|---|---|"]
     for one in rows:
-        ours, theirs = one["adaparam"], one["pytorch"]
-        fraction = f"{ours['fraction_of_peak']:.2f}" if "fraction_of_peak" in ours else ""
-        cells = [
-            one["what"],
-            f"{ours['ms_per_step']:.2f}",
-            f"{theirs['ms_per_step']:.2f}",
-            f"{one['speed_ratio']:.2f}",
-            f"{ours['words_per_s']:.0f}",
-            fraction,
-            f"{ours['peak_rss_mb']:.0f}",
-            f"{theirs['peak_rss_mb']:.0f}",
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
+        eager, autocast = one["pytorch"][EAGER], one["pytorch"][AUTOCAST]
+        for precision, mine in one["adaparam"].items():
+            cells = [
+                one["what"],
+                mine["path"],
+                f"{mine['ms_per_step']:.2f}",
+                f"{mine['peak_rss_mb']:.0f}",
+                f"{eager['ms_per_step']:.2f}",
+                f"{one['times_faster'][f'{precision} against {EAGER}']['median']:.2f}",
+                f"{autocast['ms_per_step']:.2f}",
+                f"{one['times_faster'][f'{precision} against {AUTOCAST}']['median']:.2f}",
+            ]
+            lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -118,32 +120,35 @@ def processor():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     if not ADAPARAM.exists():
         sys.exit(f"{ADAPARAM}: not there: run `cargo build --release` first")
-    measured = {}
-    for number in range(1, arguments.rounds + 1):
-        for ours, theirs in PAIRS:
-            measured.setdefault(ours, []).append(adaparam(*ours, arguments.threads))
-            measured.setdefault(theirs, []).append(pytorch(*theirs, arguments.threads))
-            milliseconds = [measured[side][-1]["ms_per_step"] for side in (ours, theirs)]
-            print(f"round {number}: {' '.join(ours):26} {milliseconds[0]:9.2f} ms, PyTorch {milliseconds[1]:9.2f} ms", flush=True)
-    rows = [row(title, medians(measured[ours]), medians(measured[theirs])) for title, ours, theirs in ROWS]
+    rows, answers = [], []
+    for title, ours, precisions, theirs in CASES:
+        mine = {precision: [] for precision in precisions}
+        their = {EAGER: [], AUTOCAST: []}
+        for number in range(1, arguments.rounds + 1):
+            for precision in precisions:
+                mine[precision].append(adaparam(ours, precision, arguments.threads))
+            for precision in their:
+                their[precision].append(pytorch(theirs, precision, arguments.threads))
+            sides = [*mine.items(), *((f"PyTorch {name}", of) for name, of in their.items())]
+            told = ", ".join(f"{name} {of[-1]['ms_per_step']:.2f} ms" for name, of in sides)
+            print(f"round {number}: {title}: {told}", flush=True)
+        rows.append(row(title, mine, their))
+        answers += [{"side": "adaparam", "asked": " ".join([*ours, name]), "answers": of} for name, of in mine.items()]
+        answers += [{"side": "pytorch", "asked": " ".join([*theirs, name]), "answers": of} for name, of in their.items()]
     record = {
         "command": f"python3 bench/pytorch/compare.py --threads {arguments.threads} --rounds {arguments.rounds}",
         "commit": commit(),
         "machine": f"{processor()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        "pytorch": measured[PAIRS[0][1]][0]["pytorch"],
+        "pytorch": next(one["answers"][0]["pytorch"] for one in answers if one["side"] == "pytorch"),
         "threads": arguments.threads,
         "rounds": arguments.rounds,
         "rows": rows,
-        "measurements": [
-            {"side": side, "asked": " ".join(asked), "answers": measured[asked]}
-            for pair in PAIRS
-            for side, asked in zip(("adaparam", "pytorch"), pair)
-        ],
+        "measurements": answers,
     }
     target = ROOT / "results" / "bench-language-model.json"
     target.parent.mkdir(exist_ok=True)

@@ -3,7 +3,8 @@
     python3 bench/pytorch/measure.py --what step --preset ptb-17m --threads 2 --repetitions 5
 
 `step` is a training step with dropout; `eval` the loss of a window without gradients; `generate` one word drawn at a
-time. The figure is the median over the repetitions; warm-up does not count.
+time. `--autocast` computes in PyTorch's mixed precision of bf16. The figure is the median over the repetitions; warm-up
+does not count.
 """
 
 import argparse
@@ -121,13 +122,15 @@ def main():
     parser.add_argument("--what", choices=measures, default="step")
     parser.add_argument("--preset", choices=PRESETS, default="ptb-17m")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--autocast", action="store_true", help="mixed precision of bf16")
     parser.add_argument("--repetitions", type=int, help="default: 5 steps, 10 windows or 300 words")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
     preset = PRESETS[arguments.preset]
     repetitions = arguments.repetitions or {"step": 5, "eval": 10, "generate": 300}[arguments.what]
-    times, words = measures[arguments.what](preset, repetitions)
+    with torch.autocast("cpu", torch.bfloat16, enabled=arguments.autocast):
+        times, words = measures[arguments.what](preset, repetitions)
     median = statistics.median(times)
     print(
         json.dumps(
@@ -135,6 +138,7 @@ def main():
                 "what": arguments.what,
                 "preset": arguments.preset,
                 "threads": arguments.threads,
+                "autocast": arguments.autocast,
                 "repetitions": repetitions,
                 "ms_per_step": round(1e3 * median, 3),
                 "ms_fastest": round(1e3 * min(times), 3),
