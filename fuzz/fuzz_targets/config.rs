@@ -1,16 +1,22 @@
 //! Configurations of language models, and changes of their keys.
 #![no_main]
 
+use std::sync::LazyLock;
+
 use adaparam_lm::LanguageModelConfig;
+
+static DEFAULT: LazyLock<LanguageModelConfig> = LazyLock::new(LanguageModelConfig::default);
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     if let Ok(config) = LanguageModelConfig::parse("x", text)
         && config.check().is_ok()
+        && adaparam_fuzz::is_chosen(text)
     {
         let _ = config.model.parameter_count(10);
     }
     if let Some((key, value)) = text.split_once('=')
-        && let Ok(config) = LanguageModelConfig::default().with(key, value)
+        && !key.contains('\n')
+        && let Ok(config) = DEFAULT.with(key, value)
     {
         let _ = config.check();
     }

@@ -8,7 +8,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         return;
     };
     assert_eq!(TensorFile::parse("x".as_ref(), &file.to_bytes()).unwrap().tensors.len(), file.tensors.len());
-    if let Ok(Some(note)) = FileNote::of("x".as_ref(), file.note.as_deref()) {
+    if adaparam_fuzz::is_chosen(bytes)
+        && let Ok(Some(note)) = FileNote::of("x".as_ref(), file.note.as_deref())
+    {
         let _ = adopt("x".as_ref(), file, note.config, note.vocabulary, note.corpus);
     }
 });
