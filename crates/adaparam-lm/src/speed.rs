@@ -143,8 +143,7 @@ pub fn measure(
     let engine = &machine.engine;
     let parameters = spec.parameter_count(vocabulary);
     let memory_gbps = peak::memory_gbps(engine, parameters * 4);
-    let model = LanguageModel::new(spec, vocabulary, &Device::flex());
-    let weights = model.draw(train.seed);
+    let weights = || LanguageModel::new(spec, vocabulary, &Device::flex()).draw(train.seed);
     let (batch, window) = match what {
         Activity::Step => (train.batch, train.window),
         Activity::Eval => (train.valid_batch, train.window),
@@ -169,13 +168,14 @@ pub fn measure(
             });
         }
         Activity::Eval => {
+            let weights = weights();
             let mut reader = machine.reader(spec, &weights, batch);
             clock.run(|_| {
                 reader.losses(&window);
             });
         }
         Activity::Generate(texts) => {
-            let sampling = Sampling::default();
+            let (sampling, weights) = (Sampling::default(), weights());
             let mut generator = Generator::several(machine, spec, &weights, sampling, texts);
             let mut last = vec![0; texts];
             words = texts * WORDS_AT_ONCE;

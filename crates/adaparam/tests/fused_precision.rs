@@ -31,6 +31,7 @@ fn learned(layers: &dyn Recurrent, input: &Tensor<3>) -> [Vec<f32>; 2] {
 #[test]
 fn a_module_can_ask_for_bf16_and_change_its_mind() {
     let device = Device::flex().autodiff();
+    device.seed(7);
     let input: Tensor<3> = Numbers(3).tensor([6, 5, 11], 1.0, &device);
     let adaptive = AdaptiveLstmConfig::new(11, 13, 5)
         .with_n_layers(2)
