@@ -194,7 +194,7 @@ impl NarrowKernel for Product<'_> {
     fn run<S: Narrow>(self, simd: S) {
         let panels = self.data.len() / self.of_panel.max(1);
         let at_once = panels_at_once::<S>(self.rows);
-        let blocks = self.rows.div_ceil(S::ROW_TILE).max(1);
+        let blocks = self.rows.div_ceil(S::PAIR_ROWS).max(1);
         let chunks = self.pairs.div_ceil(PAIRS).max(1);
         let mut panel = 0;
         while panel < panels {
@@ -238,15 +238,22 @@ impl NarrowKernel for Product<'_> {
                                 next: right.wrapping_add(2 * line).cast(),
                                 span,
                             };
-                            one_panel(simd, count, left, self.stride, right, len, ahead, target);
+                            one_panel(
+                                simd,
+                                count,
+                                (left, self.stride, 2),
+                                right,
+                                len,
+                                ahead,
+                                target,
+                            );
                         } else {
                             let ahead = Later(together * self.of_panel * size_of::<Bf16>());
                             let right = (right, self.of_panel);
                             several_panels(
                                 simd,
                                 count,
-                                left,
-                                self.stride,
+                                (left, self.stride, 2),
                                 right,
                                 len,
                                 ahead,
@@ -264,11 +271,10 @@ impl NarrowKernel for Product<'_> {
 /// # Safety
 /// As [`sums_of`].
 #[inline(always)]
-unsafe fn one_panel<S: Narrow>(
+pub(super) unsafe fn one_panel<S: Narrow>(
     simd: S,
     rows: usize,
-    left: *const S::Half,
-    stride: usize,
+    left: (*const S::Half, usize, usize),
     right: *const Bf16,
     pairs: usize,
     ahead: impl Ahead,
@@ -278,7 +284,7 @@ unsafe fn one_panel<S: Narrow>(
         ($v:literal: $($n:literal)*) => {
             match rows {
                 // SAFETY: the caller vouches for all operands.
-                $($n if $n <= S::ROW_TILE => unsafe { sums_of::<S, $n, $v, 1>(simd, left, stride, (right, 0), pairs, ahead, target) },)*
+                $($n if $n <= S::PAIR_ROWS => unsafe { sums_of::<S, $n, $v, 1>(simd, left, (right, 0), pairs, ahead, target) },)*
                 rows => unreachable!("a tile of {rows} rows"),
             }
         };
@@ -296,8 +302,7 @@ unsafe fn one_panel<S: Narrow>(
 unsafe fn several_panels<S: Narrow>(
     simd: S,
     rows: usize,
-    left: *const S::Half,
-    stride: usize,
+    left: (*const S::Half, usize, usize),
     right: (*const Bf16, usize),
     pairs: usize,
     ahead: impl Ahead,
@@ -306,13 +311,14 @@ unsafe fn several_panels<S: Narrow>(
     // SAFETY: the caller vouches for all operands.
     unsafe {
         match rows {
-            1 => sums_of::<S, 1, 2, 4>(simd, left, stride, right, pairs, ahead, target),
-            _ => sums_of::<S, 2, 2, 2>(simd, left, stride, right, pairs, ahead, target),
+            1 => sums_of::<S, 1, 2, 4>(simd, left, right, pairs, ahead, target),
+            _ => sums_of::<S, 2, 2, 2>(simd, left, right, pairs, ahead, target),
         }
     }
 }
 
-/// `target (+)= left · panels` for `R` rows and `P` panels of `V` vectors.
+/// `target (+)= left · panels` for `R` rows and `P` panels of `V` vectors. Of the left operand, `stride` numbers lie between two rows and
+/// `step` between two pairs of a row.
 ///
 /// # Safety
 /// `left` is readable for `R` rows of all pairs, `right` for `P` panels of them, `apart` numbers from one to the next, `target`
@@ -320,8 +326,7 @@ unsafe fn several_panels<S: Narrow>(
 #[inline(always)]
 unsafe fn sums_of<S: Narrow, const R: usize, const V: usize, const P: usize>(
     simd: S,
-    left: *const S::Half,
-    stride: usize,
+    (left, stride, step): (*const S::Half, usize, usize),
     (right, apart): (*const Bf16, usize),
     pairs: usize,
     mut ahead: impl Ahead,
@@ -337,7 +342,7 @@ unsafe fn sums_of<S: Narrow, const R: usize, const V: usize, const P: usize>(
             // SAFETY: the caller vouches for both operands.
             unsafe { simd.add_pair(sums, left, stride, right) };
         }
-        left = left.wrapping_add(2);
+        left = left.wrapping_add(step);
         right = right.wrapping_add(2 * S::PANEL);
     }
     for (panel, sums) in sums.iter().enumerate() {

@@ -17,6 +17,8 @@ mod bytes;
 mod halves;
 mod micro;
 mod pack;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod paired;
 mod panels;
 mod rounded;
 #[cfg(target_arch = "x86_64")]
@@ -31,5 +33,5 @@ pub(crate) use pack::{pad, unit_groups};
 pub use panels::product;
 pub(crate) use panels::tile;
 pub(crate) use rounded::Phase;
+pub(crate) use transposed::{Form, packed_length, transposed_tiles};
 pub use transposed::{Scratch, transposed_product};
-pub(crate) use transposed::{packed_length, transposed_tiles};

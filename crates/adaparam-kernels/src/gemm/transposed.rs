@@ -2,6 +2,8 @@
 
 use super::micro::{Both, Rows, Target, columns_in_place};
 #[cfg(target_arch = "x86_64")]
+use super::paired;
+#[cfg(target_arch = "x86_64")]
 use super::tiled::{halves, pack_tiles};
 #[cfg(target_arch = "x86_64")]
 use super::tiles;
@@ -106,9 +108,33 @@ pub fn transposed_product(
     }
 }
 
-/// Whether strips are tiles of `bf16`.
-fn on_tiles(path: Path) -> bool {
-    path.precision == Precision::Bf16 && path.instructions.has_tiles()
+/// What packed strips are made of.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Form {
+    /// Rows of `f32`, rounded in `bf16`.
+    Rows,
+    /// Pairs of rows of `bf16`.
+    #[cfg(target_arch = "x86_64")]
+    Pairs,
+    /// Tiles of `bf16`.
+    #[cfg(target_arch = "x86_64")]
+    Tiles,
+}
+
+impl Form {
+    pub(crate) fn of(path: Path) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if path.precision == Precision::Bf16 {
+            if path.instructions.has_tiles() {
+                return Self::Tiles;
+            }
+            if path.instructions.has_dot_products() {
+                return Self::Pairs;
+            }
+        }
+        let _ = path;
+        Self::Rows
+    }
 }
 
 /// Columns packed side by side: of the left operand, of the right one.
@@ -151,13 +177,17 @@ struct Strips {
 impl Strips {
     /// Of a product of `m` rows and `n` columns over `k` on this path.
     fn of(path: Path, shape: (usize, usize, usize)) -> Self {
-        if on_tiles(path) {
-            Self::cut((2 * TILE, 2 * TILE), shape, |k, width| {
+        match Form::of(path) {
+            #[cfg(target_arch = "x86_64")]
+            Form::Tiles => Self::cut((2 * TILE, 2 * TILE), shape, |k, width| {
                 k.next_multiple_of(2 * TILE) * width.next_multiple_of(TILE) / 2
-            })
-        } else {
-            let widths = path.instructions.run(Widths);
-            Self::cut(widths, shape, |k, width| k * width)
+            }),
+            #[cfg(target_arch = "x86_64")]
+            Form::Pairs => Self::cut((paired::ROWS, paired::PANEL), shape, paired::of_strip),
+            Form::Rows => {
+                let widths = path.instructions.run(Widths);
+                Self::cut(widths, shape, |k, width| k * width)
+            }
         }
     }
 
@@ -316,23 +346,26 @@ impl Product<'_> {
 
     /// One strip of the left operand times one of the right operand.
     fn multiply(&self, rows: usize, left: &[f32], right: &[f32], target: Target) {
-        let k = self.k;
-        #[cfg(target_arch = "x86_64")]
-        if on_tiles(self.path) {
+        let (instructions, k) = (self.path.instructions, self.k);
+        match Form::of(self.path) {
+            #[cfg(target_arch = "x86_64")]
             // SAFETY: the path has tiles, a strip at most 32 rows, and the target belongs to this task.
-            return unsafe {
+            Form::Tiles => unsafe {
                 let tiles = tiles::tiles_of(rows);
                 let (left, right) = (halves(left), halves(right));
                 tiles::packed_product(&tiles, rows, left, right, k.div_ceil(amx::DEPTH), target);
-            };
+            },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the path has dot products, and the target belongs to this task.
+            Form::Pairs => unsafe { paired::multiply(instructions, rows, left, right, k, target) },
+            Form::Rows => instructions.run(Tile {
+                rows,
+                left,
+                right,
+                k,
+                target,
+            }),
         }
-        self.path.instructions.run(Tile {
-            rows,
-            left,
-            right,
-            k,
-            target,
-        });
     }
 }
 
@@ -348,13 +381,15 @@ fn pack_strip(
     to: &mut [f32],
 ) {
     let count = width.min(matrix.columns - first);
-    #[cfg(target_arch = "x86_64")]
-    if on_tiles(path) {
-        let from = Reads::new(matrix.data, first, matrix.stride, k, count);
-        return pack_tiles(k, count, from, None, !right, to);
+    let from = Reads::new(matrix.data, first, matrix.stride, k, count);
+    match Form::of(path) {
+        #[cfg(target_arch = "x86_64")]
+        Form::Tiles => return pack_tiles(k, count, from, None, !right, to),
+        #[cfg(target_arch = "x86_64")]
+        Form::Pairs => return paired::pack(path.instructions, k, count, from, None, width, to),
+        Form::Rows => {}
     }
     let packed = if right { width } else { count };
-    let from = Reads::new(matrix.data, first, matrix.stride, k, count);
     let to = Parts::new(&mut to[..k * packed]);
     let strip = PackStrip {
         rows: k,

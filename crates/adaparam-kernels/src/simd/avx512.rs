@@ -287,6 +287,7 @@ impl Narrow for Avx512<false> {
 /// By dot products of pairs (`vdpbf16ps`, `vpdpwssd`).
 impl Narrow for Avx512<true> {
     type Half = Bf16;
+    const PAIR_ROWS: usize = 10;
     narrow_parts!();
 
     #[inline(always)]

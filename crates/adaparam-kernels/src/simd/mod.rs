@@ -109,6 +109,8 @@ pub trait Narrow: Simd {
     type I: Copy;
     /// What the left operand of a product of `bf16` is kept as.
     type Half: Element + Into<f32>;
+    /// Most rows of a product of `bf16` whose sums the compiler keeps in registers.
+    const PAIR_ROWS: usize = Self::ROW_TILE;
 
     /// Rounds numbers to the nearest that [`Bf16`] has and stores the first `n` of them.
     ///
@@ -255,6 +257,13 @@ impl Instructions {
             Set::Amx => true,
             _ => false,
         }
+    }
+
+    /// Whether products of `bf16` are computed by dot products of pairs.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    pub(crate) fn has_dot_products(self) -> bool {
+        self.0 == Set::Avx512Dot
     }
 
     /// Every instruction set of this processor: the fastest for `f32` first, those that differ from it in narrow numbers only behind

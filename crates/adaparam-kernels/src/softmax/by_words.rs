@@ -4,9 +4,9 @@ use super::pointwise::{PackScaled, WeightedSums};
 use super::words::Words;
 use super::{Gradient, Projection, STRIDE, Softmax};
 use crate::Engine;
+use crate::gemm::{Form, RoundInPlace, packed_length, transposed_tiles};
 #[cfg(target_arch = "x86_64")]
-use crate::gemm::tiled;
-use crate::gemm::{RoundInPlace, packed_length, transposed_tiles};
+use crate::gemm::{paired, tiled};
 use crate::grid::{Reads, Writes};
 use crate::precision::Precision;
 use crate::threads::Parts;
@@ -27,15 +27,7 @@ impl Softmax {
         let (width, vocabulary) = (projection.width, projection.vocabulary());
         let rows = targets.len();
         let instructions = engine.instructions();
-        let on_tiles = engine.precision() == Precision::Bf16 && instructions.has_tiles();
-        #[cfg(target_arch = "x86_64")]
-        let length = if on_tiles {
-            tiled::room(width, rows)
-        } else {
-            packed_length(instructions, width, rows)
-        };
-        #[cfg(not(target_arch = "x86_64"))]
-        let length = packed_length(instructions, width, rows);
+        let length = room(engine, width, rows);
         self.scaled.resize(engine.pool().threads() * length);
         let has_bias = !gradient.d_bias.is_empty();
         let scaled = Parts::new(&mut self.scaled);
@@ -53,22 +45,26 @@ impl Softmax {
                 let from = Reads::new(exponentials, start, STRIDE, rows, words.count);
                 let to = Writes::new(&d_weight, words.first * width, width, words.count, width);
                 let shape = (words.count, width, rows);
-                if on_tiles {
+                let panels = Reads::new(input, 0, width, rows, width);
+                match Form::of(engine.path()) {
                     #[cfg(target_arch = "x86_64")]
-                    // SAFETY: the path has tiles, the exponentials have these rows and words, and the words' gradients belong to this task.
-                    unsafe {
-                        tiled::pack_scaled(
-                            Reads::new(input, 0, width, rows, width),
-                            width,
-                            factors,
-                            scaled,
-                        );
+                    // SAFETY: the path has tiles, the exponentials have these rows and words, and the words' gradients belong to
+                    // this task.
+                    Form::Tiles => unsafe {
+                        tiled::pack_scaled(panels, width, factors, scaled);
                         tiled::product(shape, from, scaled, to, add);
-                    }
-                } else {
-                    pack_scaled(engine, input, width, factors, scaled);
-                    // SAFETY: the exponentials have these rows and words, and the words' gradients belong to this task.
-                    unsafe { transposed_tiles(instructions, shape, from, scaled, to, add) };
+                    },
+                    #[cfg(target_arch = "x86_64")]
+                    // SAFETY: likewise, with dot products.
+                    Form::Pairs => unsafe {
+                        paired::pack_scaled(instructions, panels, width, factors, scaled);
+                        paired::product(instructions, shape, from, scaled, to, add);
+                    },
+                    // SAFETY: likewise, on any path.
+                    Form::Rows => unsafe {
+                        pack_scaled(engine, input, width, factors, scaled);
+                        transposed_tiles(instructions, shape, from, scaled, to, add);
+                    },
                 }
                 if has_bias {
                     instructions.run(WeightedSums {
@@ -96,6 +92,17 @@ impl Softmax {
                     }
                 }
             });
+    }
+}
+
+/// Room for the packed input, in `f32`.
+fn room(engine: &Engine, width: usize, rows: usize) -> usize {
+    match Form::of(engine.path()) {
+        #[cfg(target_arch = "x86_64")]
+        Form::Tiles => tiled::room(width, rows),
+        #[cfg(target_arch = "x86_64")]
+        Form::Pairs => paired::room(width, rows),
+        Form::Rows => packed_length(engine.instructions(), width, rows),
     }
 }
 
