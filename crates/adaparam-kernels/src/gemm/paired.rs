@@ -173,7 +173,7 @@ impl NarrowKernel for PackPairs<'_> {
                 let seconds = row_of(2 * pair + 1, v, present);
                 // SAFETY: `pack` has seen that all pairs fit, and a strip is whole vectors wide.
                 unsafe {
-                    simd.store_pairs(self.to.add(2 * (pair * self.width + v)), firsts, seconds)
+                    simd.store_pairs(self.to.add(2 * (pair * self.width + v)), firsts, seconds);
                 };
             }
         }
