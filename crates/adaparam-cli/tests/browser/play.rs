@@ -137,17 +137,24 @@ fn a_digit_is_read_as_the_library_does_and_a_stroke_changes_it() {
     browser.press(None, DELETE);
     let singular = || browser.script(&format!("{VALUES} return values('#singular li')"));
     assert_eq!(singular(), clear);
+    let pen = || {
+        let told = browser.script("return document.getElementById('pen-place').textContent");
+        let told = told.as_str().unwrap();
+        let numbers = told.split(|letter: char| !letter.is_ascii_digit());
+        let numbers: Vec<u32> = numbers.filter_map(|number| number.parse().ok()).collect();
+        (told.starts_with("Pen down"), numbers[0], numbers[1])
+    };
     browser.press(None, ARROW_UP);
     assert_eq!(singular(), clear, "the pen is up");
+    let (is_down, column, row) = pen();
+    assert!(!is_down);
     browser.press(None, ' ');
     let dot = singular();
     assert_ne!(dot, clear);
     browser.press(None, ARROW_UP);
     let line = singular();
     assert_ne!(line, dot);
-    let told = browser.script("return document.getElementById('pen-place').textContent");
-    let told = told.as_str().unwrap();
-    assert!(told.starts_with("Pen down, column 4, row 2"), "{told}");
+    assert_eq!(pen(), (true, column, row - 1));
     browser.press(None, ' ');
     browser.press(None, ARROW_UP);
     assert_eq!(singular(), line, "the pen is up again");
