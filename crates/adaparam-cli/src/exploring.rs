@@ -51,6 +51,12 @@ impl Looking {
         }
         let mut models: Vec<Model> = Vec::new();
         for path in paths {
+            if !path.exists() {
+                bail!(
+                    "{}: there is no such file or folder: `adaparam runs` lists the runs of a folder",
+                    path.display()
+                );
+            }
             let mut model = Model::open(path)?;
             report_opened(&model.opened);
             if models.iter().any(|other| other.name == model.name) {

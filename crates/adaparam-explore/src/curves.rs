@@ -22,6 +22,8 @@ const MOST_RUNS: usize = 64;
 const SEARCH_EVERY: Duration = Duration::from_secs(5);
 /// Bytes that are read of a log at a time.
 const PIECE: u64 = 16 * 1024 * 1024;
+/// Bytes by which a log is known to be the same: some lines.
+const KNOWN: usize = 512;
 
 /// Runs in some folders, and what their logs say.
 #[derive(Debug, Default)]
@@ -41,6 +43,8 @@ struct RunCurve {
     bytes: u64,
     /// A line whose end is not there yet.
     rest: Vec<u8>,
+    /// The last bytes that were read: a log that has others there was cut and has grown again.
+    last: Vec<u8>,
     is_running: bool,
     epochs_planned: u64,
     steps: Binned,
@@ -187,6 +191,7 @@ impl RunCurve {
             folder: run.path.clone(),
             bytes: 0,
             rest: Vec::new(),
+            last: Vec::new(),
             is_running: false,
             epochs_planned: run.config.train.epochs,
             steps: Binned::default(),
@@ -206,18 +211,20 @@ impl RunCurve {
     fn read(&mut self) -> std::io::Result<bool> {
         let mut file = File::open(self.folder.join(LOG))?;
         let length = file.metadata()?.len();
-        if length < self.bytes {
-            // The run goes on from an earlier checkpoint, and its log with it.
-            (self.bytes, self.rest) = (0, Vec::new());
-            (self.steps, self.epochs) = (Binned::default(), Vec::new());
-        }
         if length == self.bytes {
             return Ok(false);
+        }
+        if length < self.bytes || !self.is_known(&mut file)? {
+            // The run goes on from an earlier checkpoint, and its log with it.
+            (self.bytes, self.rest, self.last) = (0, Vec::new(), Vec::new());
+            (self.steps, self.epochs) = (Binned::default(), Vec::new());
         }
         file.seek(SeekFrom::Start(self.bytes))?;
         let mut piece = Vec::new();
         file.take(PIECE).read_to_end(&mut piece)?;
         self.bytes += piece.len() as u64;
+        self.last.extend_from_slice(&piece);
+        self.last.drain(..self.last.len().saturating_sub(KNOWN));
         self.rest.extend(piece);
         let Some(end) = self.rest.iter().rposition(|&byte| byte == b'\n') else {
             return Ok(false);
@@ -230,6 +237,14 @@ impl RunCurve {
             }
         }
         Ok(true)
+    }
+
+    /// Whether a log still has before the place up to which it was read what was read there.
+    fn is_known(&self, file: &mut File) -> std::io::Result<bool> {
+        let mut there = vec![0; self.last.len()];
+        file.seek(SeekFrom::Start(self.bytes - there.len() as u64))?;
+        file.read_exact(&mut there)?;
+        Ok(there == self.last)
     }
 
     fn take(&mut self, line: &Line) {
@@ -302,6 +317,13 @@ mod tests {
         fs::write(path.join(LOG), "{\"epoch\":1,\"step\":1,\"loss\":3.0}\n").unwrap();
         curves.look();
         assert_eq!(curves.to_json()["runs"][0]["steps"], json!([[1, 3.0]]));
+        // It was cut, and is longer than before when it is looked at again.
+        let longer =
+            "{\"epoch\":1,\"step\":1,\"loss\":5.0}\n{\"epoch\":1,\"step\":2,\"loss\":6.0}\n";
+        fs::write(path.join(LOG), longer).unwrap();
+        curves.look();
+        let told = curves.to_json();
+        assert_eq!(told["runs"][0]["steps"], json!([[1, 5.0], [2, 6.0]]));
         // A run that begins later is found too.
         run(&folder.path().join("b"), "");
         curves.searched = None;

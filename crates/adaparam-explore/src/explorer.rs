@@ -108,6 +108,8 @@ pub struct Explained {
     pub measures: Vec<Measure>,
     /// Whether there was more text than is read.
     pub is_cut: bool,
+    /// Words that the model has no way to read, and that are left out.
+    pub left_out: usize,
 }
 
 impl<'a> Explorer<'a> {
@@ -163,6 +165,7 @@ impl<'a> Explorer<'a> {
             measures: measures(&trace, background, &sides),
             trace,
             is_cut: typed.is_cut,
+            left_out: typed.left_out,
         }
     }
 
@@ -212,6 +215,7 @@ impl<'a> Explorer<'a> {
                 json!({
                     "text": shown(vocabulary, word.id),
                     "typed": word.typed,
+                    "at": word.at,
                     "surprise": word.surprise.map(short),
                     "predictions": predictions.collect::<Vec<_>>(),
                     "nearest": nearest,
@@ -232,6 +236,7 @@ impl<'a> Explorer<'a> {
             "unit": vocabulary.tokens().unit(),
             "joined": !vocabulary.tokens().is_default(),
             "cut": explained.is_cut,
+            "left_out": explained.left_out,
             "corpus": self.background.as_ref().map(|it| json!({"name": it.name, "words": it.words()})),
             "words": words.collect::<Vec<_>>(),
             "measures": measures.collect::<Vec<_>>(),

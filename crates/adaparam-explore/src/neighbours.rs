@@ -134,8 +134,16 @@ fn told(
     length: usize,
     units: usize,
 ) -> Vec<Neighbour> {
-    scored.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
-    let best = scored.into_iter().take(FOUND);
+    let nearer = |a: &(usize, f32, usize), b: &(usize, f32, usize)| {
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2))
+    };
+    // Thousands of places are not put in order for the sake of a few.
+    if scored.len() > FOUND {
+        scored.select_nth_unstable_by(FOUND, nearer);
+        scored.truncate(FOUND);
+    }
+    scored.sort_unstable_by(nearer);
+    let best = scored.into_iter();
     best.map(|(missing, distance, place)| {
         let [before, words, behind] = background.around(place, length, BEFORE, BEHIND);
         Neighbour {

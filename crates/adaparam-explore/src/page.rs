@@ -52,10 +52,12 @@ pub fn tail(networks: &impl Serialize) -> String {
 }
 
 /// A page on a trained network of images: draw a digit and see which singular directions are turned up.
-pub fn digits(networks: &impl Serialize) -> String {
+///
+/// `credit` says whose images the page carries.
+pub fn digits(networks: &impl Serialize, credit: &str) -> String {
     let lead = "One adaptive layer reads a digit: its policy turns singular directions up and down for each image.";
     let scripts = [BASE, NETWORK, include_str!("web/digits.js")];
-    let data = json!({"networks": networks});
+    let data = json!({"networks": networks, "credit": credit});
     page(
         "Singular directions of a digit",
         lead,

@@ -15,6 +15,10 @@ pub struct TypedText {
     pub ids: Vec<u32>,
     /// What was typed for each, where the vocabulary does not have it.
     pub unknown: Vec<Option<String>>,
+    /// Where each begins, in bytes of the text.
+    pub places: Vec<usize>,
+    /// How many the model has no way to read.
+    pub left_out: usize,
     /// Whether there was more than is read.
     pub is_cut: bool,
 }
@@ -26,14 +30,16 @@ impl TypedText {
         let mut typed = Self::default();
         for token in vocabulary.tokens().cut_open(text) {
             let id = vocabulary.id(&token.name);
-            let Some(read) = id.or_else(|| vocabulary.unk()) else {
-                continue;
-            };
             if typed.ids.len() == most {
                 typed.is_cut = true;
                 break;
             }
+            let Some(read) = id.or_else(|| vocabulary.unk()) else {
+                typed.left_out += 1;
+                continue;
+            };
             typed.ids.push(read);
+            typed.places.push(token.at);
             let typed_name = id.is_none().then(|| token.name.into_owned());
             typed.unknown.push(typed_name);
         }
@@ -57,6 +63,8 @@ pub struct TracedWord {
     pub id: u32,
     /// What was typed, where the vocabulary does not have it.
     pub typed: Option<String>,
+    /// Where it begins, in bytes of the text; nothing for the first.
+    pub at: Option<usize>,
     /// What it cost to be told that it comes here: `−ln p`, in nats. The first word was not predicted.
     pub surprise: Option<f32>,
     /// What the model takes for likeliest behind it, the likeliest first.
@@ -109,10 +117,12 @@ impl Trace {
         let scores = probe.scores_of_all().chunks_exact(size.max(1));
         let surprises = std::iter::once(None).chain(losses.into_iter().map(Some));
         let typed = std::iter::once(None).chain(text.unknown.iter().cloned());
-        let words = ids.iter().zip(typed).zip(surprises).zip(scores);
-        let words = words.map(|(((&id, typed), surprise), scores)| TracedWord {
+        let places = std::iter::once(None).chain(text.places.iter().copied().map(Some));
+        let words = ids.iter().zip(places).zip(typed).zip(surprises).zip(scores);
+        let words = words.map(|((((&id, at), typed), surprise), scores)| TracedWord {
             id,
             typed,
+            at,
             surprise,
             predictions: likeliest(scores),
         });

@@ -5,7 +5,7 @@ mod support;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adaparam_explore::serve::{Live, Looked, Server};
 use adaparam_explore::{Curves, Explorer};
@@ -268,6 +268,49 @@ fn curves_are_sent_as_they_are() {
         let told: Value = serde_json::from_str(event).unwrap();
         assert_eq!(told["runs"][0]["steps"], json!([[1, 2.5]]));
     });
+}
+
+#[test]
+fn a_request_that_is_too_long_is_told_so_while_it_is_still_sent() {
+    served(|asker| {
+        let (token, host) = (&asker.token, asker.address);
+        let head = format!(
+            "POST /{token}/explain HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5000000\r\n\r\n"
+        );
+        let mut bytes = head.into_bytes();
+        bytes.resize(bytes.len() + 5_000_000, b'a');
+        assert_eq!(status(&asker.raw(&bytes)), 413);
+        let mut bytes = format!("GET /{token}/ HTTP/1.1\r\nHost: {host}\r\nA: ").into_bytes();
+        bytes.resize(1_000_000, b'a');
+        assert_eq!(status(&asker.raw(&bytes)), 431);
+    });
+}
+
+#[test]
+fn more_connections_than_there_are_places_are_turned_away_and_places_come_back() {
+    served(|asker| {
+        let connect = || TcpStream::connect(asker.address).unwrap();
+        let silent: Vec<TcpStream> = (0..24).map(|_| connect()).collect();
+        // They are taken in the order in which they came.
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(status(&asker.get("")), 503);
+        drop(silent);
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(status(&asker.get("")), 200);
+    });
+}
+
+#[test]
+fn nobody_waits_at_the_end_for_a_connection_that_says_nothing() {
+    let started = std::cell::Cell::new(Instant::now());
+    let silent = std::cell::OnceCell::new();
+    served(|asker| {
+        silent.set(TcpStream::connect(asker.address).unwrap()).ok();
+        std::thread::sleep(Duration::from_millis(200));
+        started.set(Instant::now());
+    });
+    // A request may take ten seconds to come.
+    assert!(started.get().elapsed() < Duration::from_secs(5));
 }
 
 #[test]

@@ -355,6 +355,13 @@ fn data(named: Option<&Path>) -> anyhow::Result<Vec<Finding>> {
     let folder = folder_for_data(named)?;
     let place = if folder.is_dir() {
         Finding::good("folder", folder.display().to_string())
+    } else if folder.exists() {
+        let found = format!("{} is no folder", folder.display());
+        return Ok(vec![Finding::wrong(
+            "folder",
+            found,
+            "name a folder with --data or ADAPARAM_DATA",
+        )]);
     } else {
         Finding::absent(
             "folder",
@@ -362,16 +369,23 @@ fn data(named: Option<&Path>) -> anyhow::Result<Vec<Finding>> {
             "it is made by adaparam data fetch; --data and ADAPARAM_DATA name another",
         )
     };
-    let sets = Dataset::ALL.into_iter().map(|set| of_set(set, &folder));
+    let fetch = named.map_or_else(
+        || "adaparam data fetch".to_owned(),
+        |named| format!("adaparam data fetch --data {}", named.display()),
+    );
+    let sets = Dataset::ALL
+        .into_iter()
+        .map(|set| of_set(set, &folder, &fetch));
     Ok(std::iter::once(place).chain(sets).collect())
 }
 
-fn of_set(set: Dataset, folder: &Path) -> Finding {
+/// How a set is; `fetch` is the command that gets it, up to its name.
+fn of_set(set: Dataset, folder: &Path, fetch: &str) -> Finding {
     let name = set.name();
     if set.is_embedded() {
         return Finding::good(name, "inside the program");
     }
-    let fetch = format!("adaparam data fetch {name}");
+    let fetch = format!("{fetch} {name}");
     let own = set.folder(folder);
     let Ok(reports) = verify(&set.files(), &own) else {
         return Finding::wrong(name, "its files cannot be read", fetch);
@@ -412,18 +426,28 @@ mod tests {
     #[test]
     fn a_set_that_is_damaged_is_told_from_one_that_is_not_there() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(of_set(Dataset::Digits, folder.path()).state, State::Good);
-        let absent = of_set(Dataset::Ptb, folder.path());
-        assert_eq!(absent.state, State::Absent);
-        assert!(
-            absent
-                .remedy
-                .unwrap()
-                .starts_with("adaparam data fetch ptb")
+        assert_eq!(
+            of_set(Dataset::Digits, folder.path(), "fetch").state,
+            State::Good
         );
+        let absent = of_set(Dataset::Ptb, folder.path(), "fetch");
+        assert_eq!(absent.state, State::Absent);
+        assert!(absent.remedy.unwrap().starts_with("fetch ptb"));
+        // The remedy is for the folder that was looked into.
+        let told = data(Some(folder.path())).unwrap();
+        let remedies: Vec<&String> = told.iter().filter_map(|of| of.remedy.as_ref()).collect();
+        let named = format!("--data {} mnist", folder.path().display());
+        assert!(remedies.iter().any(|remedy| remedy.contains(&named)));
         let own = Dataset::Ptb.folder(folder.path());
         std::fs::create_dir_all(&own).unwrap();
         std::fs::write(own.join(&Dataset::Ptb.files()[0].name), "not it").unwrap();
-        assert_eq!(of_set(Dataset::Ptb, folder.path()).state, State::Wrong);
+        assert_eq!(
+            of_set(Dataset::Ptb, folder.path(), "fetch").state,
+            State::Wrong
+        );
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let told = data(Some(&file)).unwrap();
+        assert_eq!((told.len(), told[0].state), (1, State::Wrong));
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct Explain {
     #[arg(required = true, value_name = "RUN")]
     models: Vec<PathBuf>,
     /// The text
-    #[arg(long, value_name = "TEXT", required_unless_present = "text")]
+    #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
     /// A file with the text
     #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
@@ -59,8 +59,8 @@ pub(crate) struct Explain {
 impl Explain {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
         let text = self.read_text()?;
-        let out = self.out()?;
         let models = Looking::open(&self.models)?;
+        let out = self.out()?;
         let stop = stop_flag()?;
         let place = self.looking.compute.place()?;
         let runs: Vec<Value> = place.run(|machine| {
@@ -74,6 +74,13 @@ impl Explain {
                         let unit = model.vocabulary().tokens().counted(self.max_words as usize);
                         remark!(
                             "{}: only the first {unit} of the text are read (--max-words)",
+                            model.name
+                        );
+                    }
+                    if explained.left_out > 0 {
+                        let left_out = model.vocabulary().tokens().counted(explained.left_out);
+                        remark!(
+                            "{}: {left_out} of the text left out, because the model has no way to read them",
                             model.name
                         );
                     }

@@ -53,11 +53,17 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        if self.host.is_unspecified() {
+            bail!(
+                "--host {}: stands for every address, and pages are asked for by one: name the one that others reach this computer by",
+                self.host
+            );
+        }
         let (models, folders) = self.sorted()?;
         let models = Looking::open(&models)?;
         let stop = stop_flag()?;
         let title = match models.as_slice() {
-            [] => "Runs under way".to_owned(),
+            [] => "Runs and their curves".to_owned(),
             models => {
                 let names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
                 exploring::title(&names)
@@ -89,7 +95,9 @@ impl Serve {
             say!("{}", server.url());
             remark!("Ctrl-C ends it");
             if self.open {
-                browser::show(server.url());
+                // Some systems' openers end with the browser only, which waits for an answer.
+                let url = server.url();
+                std::thread::spawn(move || browser::show(url));
             }
             server.run(&live, &stop);
             anyhow::Ok(())

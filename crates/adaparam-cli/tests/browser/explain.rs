@@ -6,7 +6,9 @@ use crate::driver::{Browser, chromedriver};
 use crate::tiny_run::TinyRun;
 use crate::{DESKTOP, PHONE, close};
 
+const ARROW_LEFT: char = '\u{e012}';
 const ARROW_RIGHT: char = '\u{e014}';
+const ARROW_DOWN: char = '\u{e015}';
 const SHIFT: char = '\u{e008}';
 
 /// A tiny run, trained.
@@ -195,6 +197,101 @@ fn two_runs_stand_side_by_side_and_a_plain_lstm_has_gates_but_no_policies() {
         assert_eq!(shown[4], 4, "strips of gates");
     }
     assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn runs_of_other_words_stand_side_by_side_by_the_places_of_the_text() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = trained();
+    tiny.done(&[
+        "train",
+        "tiny.toml",
+        "--out",
+        "letters",
+        "--set",
+        "data.tokens=characters",
+        "--set",
+        "train.epochs=1",
+        "--quiet",
+    ]);
+    let browser = Browser::start(&driver, DESKTOP);
+    // The first has fewer words than the second.
+    let asked = ["run", "letters", "--prompt", "the whale sees the boat"];
+    browser.open(&page(&tiny, &asked));
+    let cards = || {
+        browser.script(
+            "return ['card-0', 'card-1'].map((id) => [document.getElementById(id).dataset.word, document.querySelector(`#${id} h3`).textContent])",
+        )
+    };
+    browser.click("#word-0-2");
+    assert_eq!(cards(), serde_json::json!([["2", "whale"], ["5", "w"]]));
+    // The last letter is one of the last word's.
+    browser.click("#words-1 .word:last-child");
+    assert_eq!(cards(), serde_json::json!([["5", "boat"], ["23", "t"]]));
+    browser.script("document.getElementById('word-1-23').focus()");
+    browser.press(None, ARROW_LEFT);
+    assert_eq!(cards(), serde_json::json!([["5", "boat"], ["22", "a"]]));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn a_plain_lstm_before_an_adaptive_one_hides_nothing_of_it() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = trained();
+    let lstm = ["--set", "model.cell.kind=lstm", "--quiet"];
+    let train = ["train", "tiny.toml", "--out", "plain"];
+    tiny.done(&[&train[..], &lstm[..]].concat());
+    let browser = Browser::start(&driver, DESKTOP);
+    let asked = ["plain", "run", "--prompt", "the whale sees the boat"];
+    browser.open(&page(&tiny, &asked));
+    browser.choose("#choose-colour-words-by", "change.0.input");
+    let values = browser.script(
+        "return [0, 1].map((run) => document.getElementById(`word-${run}-2`).dataset.value !== '')",
+    );
+    assert_eq!(values, serde_json::json!([false, true]));
+    browser.choose("#choose-matrix", "V");
+    browser.click("#latent-unit-0");
+    let units = browser.script("return document.querySelectorAll('.curve').length");
+    assert!(units.as_u64().unwrap() > 0);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn keys_keep_their_place_in_what_is_made_anew() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = trained();
+    let browser = Browser::start(&driver, DESKTOP);
+    browser.open(&page(&tiny, &["run", "--prompt", "the whale sees"]));
+    for (selector, key) in [
+        ("#choose-colour-words-by", ARROW_DOWN),
+        ("#choose-gate", ARROW_DOWN),
+        ("#latent-unit-1", ' '),
+    ] {
+        browser.find(selector);
+        browser.script(&format!("document.querySelector('{selector}').focus()"));
+        for _ in 0..2 {
+            browser.press(None, key);
+            let focused = browser.script("return `#${document.activeElement.id}`");
+            assert_eq!(focused, selector);
+        }
+    }
+    let measure = browser.script("return document.querySelector('#choose-colour-words-by').value");
+    assert_ne!(measure, "surprise");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn a_text_of_nothing_and_one_of_unknown_words_are_shown() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = trained();
+    let browser = Browser::start(&driver, DESKTOP);
+    for (prompt, words) in [("", 1), ("xyzzy plugh", 3)] {
+        browser.open(&page(&tiny, &["run", "--prompt", prompt]));
+        browser.find("#card-0 .predictions li");
+        let shown = browser.script("return document.querySelectorAll('#words-0 .word').length");
+        assert_eq!(shown, words);
+        assert_eq!(browser.complaints(), Vec::<String>::new());
+    }
 }
 
 #[test]

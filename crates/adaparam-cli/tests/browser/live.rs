@@ -110,6 +110,13 @@ fn typing_shows_the_next_words_and_the_policies_as_the_library_has_them() {
     // Select, then match.
     browser.click("#match");
     browser.find("#matches *");
+    // Curves of a run that has ended stand behind what is explored, and stay open while they are used.
+    browser.click("#curves-of-runs summary");
+    browser.click("#curves-of-runs [data-run]");
+    let state = browser.script(
+        "return [document.getElementById('curves-of-runs').open, document.activeElement.dataset.run ?? null]",
+    );
+    assert_eq!(state, json!([true, "run"]));
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 

@@ -1,5 +1,7 @@
 //! The pages of `reproduce tail` and `mnist`, which compute by themselves.
 
+use std::path::Path;
+
 use adaparam_paper::trained::{NETWORKS, Numbers, TrainedNetwork};
 use serde_json::{Value, json};
 
@@ -7,6 +9,7 @@ use crate::DESKTOP;
 use crate::driver::{Browser, chromedriver};
 use crate::tiny_run::TinyRun;
 
+const DELETE: char = '\u{e017}';
 const ARROW_UP: char = '\u{e013}';
 const TOLERANCE: f64 = 1e-5;
 
@@ -98,6 +101,19 @@ fn a_point_of_the_tail_is_computed_as_the_library_does() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
+/// Takes each of the page's images and compares what it says of it.
+fn assert_reads_examples(browser: &Browser, network: &TrainedNetwork) {
+    for (index, example) in network.examples.iter().enumerate() {
+        browser.click(&format!("[data-example=\"{index}\"]"));
+        let output = browser.script(
+            "return [...document.querySelectorAll('#classes li')].map((it) => it.dataset.output)",
+        );
+        assert_same(&output, &example.output, &format!("a {:?}", example.label));
+        let singular = browser.script(&format!("{VALUES} return values('#singular li')"));
+        assert_same(&singular, &example.diagonals, "singular values");
+    }
+}
+
 #[test]
 fn a_digit_is_read_as_the_library_does_and_a_stroke_changes_it() {
     let Some(driver) = chromedriver() else { return };
@@ -108,15 +124,7 @@ fn a_digit_is_read_as_the_library_does_and_a_stroke_changes_it() {
     };
     let browser = Browser::start(&driver, DESKTOP);
     browser.open(&page);
-    for (index, example) in network.examples.iter().enumerate() {
-        browser.click(&format!("[data-example=\"{index}\"]"));
-        let output = browser.script(
-            "return [...document.querySelectorAll('#classes li')].map((it) => it.dataset.output)",
-        );
-        assert_same(&output, &example.output, &format!("a {:?}", example.label));
-        let singular = browser.script(&format!("{VALUES} return values('#singular li')"));
-        assert_same(&singular, &example.diagonals, "singular values");
-    }
+    assert_reads_examples(&browser, network);
     browser.click("#clear");
     let clear = browser.script(&format!("{VALUES} return values('#singular li')"));
     browser.click(".pen");
@@ -124,5 +132,73 @@ fn a_digit_is_read_as_the_library_does_and_a_stroke_changes_it() {
         let drawn = browser.script(&format!("{VALUES} return values('#singular li')"));
         (drawn != clear && drawn != json!([])).then_some(())
     });
+    // With keys alone: the pen is set down, moved and lifted.
+    browser.script("document.querySelector('.pen').focus()");
+    browser.press(None, DELETE);
+    let singular = || browser.script(&format!("{VALUES} return values('#singular li')"));
+    assert_eq!(singular(), clear);
+    let pen = || {
+        let told = browser.script("return document.getElementById('pen-place').textContent");
+        let told = told.as_str().unwrap();
+        let numbers = told.split(|letter: char| !letter.is_ascii_digit());
+        let numbers: Vec<u32> = numbers.filter_map(|number| number.parse().ok()).collect();
+        (told.starts_with("Pen down"), numbers[0], numbers[1])
+    };
+    browser.press(None, ARROW_UP);
+    assert_eq!(singular(), clear, "the pen is up");
+    let (is_down, column, row) = pen();
+    assert!(!is_down);
+    browser.press(None, ' ');
+    let dot = singular();
+    assert_ne!(dot, clear);
+    browser.press(None, ARROW_UP);
+    let line = singular();
+    assert_ne!(line, dot);
+    assert_eq!(pen(), (true, column, row - 1));
+    browser.press(None, ' ');
+    browser.press(None, ARROW_UP);
+    assert_eq!(singular(), line, "the pen is up again");
     assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+/// The recorded network of MNIST: training one takes longer than a test may, and needs a download.
+#[test]
+fn an_image_of_mnist_is_read_as_the_library_does_in_the_recorded_page_and_in_one_of_today() {
+    let Some(driver) = chromedriver() else { return };
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results/explain/mnist.html");
+    let recorded = std::fs::canonicalize(recorded).unwrap();
+    let text = std::fs::read_to_string(&recorded).unwrap();
+    let (_, data) = text.split_once("type=\"application/json\">").unwrap();
+    let (data, _) = data.split_once("</script>").unwrap();
+    let data: Value = serde_json::from_str(data).unwrap();
+    let networks = TrainedNetwork::read(&data["networks"].to_string()).unwrap();
+    let [network] = networks.as_slice() else {
+        panic!("one network")
+    };
+    let pixels = network.pixels.as_ref().unwrap();
+    assert_eq!((pixels.width, pixels.height), (28, 28));
+    assert_eq!(network.examples.len(), 10);
+    let folder = tempfile::tempdir().unwrap();
+    let today = folder.path().join("mnist.html");
+    std::fs::write(&today, adaparam_explore::page::digits(&networks, "credit")).unwrap();
+    let browser = Browser::start(&driver, DESKTOP);
+    for page in [recorded, today] {
+        browser.open(&format!("file://{}", page.display()));
+        assert_reads_examples(&browser, network);
+        assert_eq!(browser.complaints(), Vec::<String>::new());
+    }
+    // A stroke is whole, however far apart its two places are, and where the pointer was on a sheet of any size.
+    browser.click("#clear");
+    let inked = browser.script(
+        "const pen = document.querySelector('.pen'); const box = pen.getBoundingClientRect(); \
+         pen.setPointerCapture = () => {}; \
+         const at = (kind, x, y) => pen.dispatchEvent(new PointerEvent(kind, {clientX: box.left + x * box.width, \
+           clientY: box.top + y * box.height, buttons: 1, bubbles: true})); \
+         at('pointerdown', 0.5, 0.1); at('pointermove', 0.5, 0.9); \
+         const image = pen.getContext('2d').getImageData(14, 0, 1, 28).data; \
+         return Array.from({length: 28}, (_, row) => image.slice(4 * row, 4 * row + 3).join())",
+    );
+    let inked = inked.as_array().unwrap();
+    assert!(inked[4..24].iter().all(|pixel| *pixel == inked[4]));
+    assert_ne!(inked[4], inked[0]);
 }

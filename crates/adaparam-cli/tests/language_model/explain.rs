@@ -48,7 +48,11 @@ fn what_cannot_be_explained_is_refused_and_nothing_is_written() {
         let message = tiny.refused(arguments);
         assert!(message.contains(word), "{arguments:?}: {message}");
     };
-    refused(&["explain", "run"], "--prompt");
+    refused(&["explain", "run"], "--text");
+    refused(
+        &["explain", "no-run", "--prompt", "a"],
+        "no-run: there is no such file or folder",
+    );
     refused(
         &["explain", "run", "--prompt", "a", "--out", "page.txt"],
         ".html",
@@ -63,6 +67,7 @@ fn what_cannot_be_explained_is_refused_and_nothing_is_written() {
         "no.txt",
     );
     refused(&["serve", "no-run"], "no such file or folder");
+    refused(&["serve", "run", "--host", "0.0.0.0"], "--host 0.0.0.0");
     fs::create_dir(tiny.path("empty")).unwrap();
     refused(&["serve", "empty"], "holds no run");
     assert!(!tiny.path("page.html").exists() && !tiny.path("page.txt").exists());
@@ -83,4 +88,44 @@ fn what_cannot_be_explained_is_refused_and_nothing_is_written() {
             .unwrap()
             .contains("\"corpus\":null")
     );
+}
+
+#[test]
+#[cfg(unix)]
+fn a_page_is_served_while_the_opener_still_waits_for_its_browser() {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::os::unix::fs::PermissionsExt;
+    use std::process::Stdio;
+
+    let tiny = TinyRun::new();
+    tiny.done(&["train", "tiny.toml", "--out", "run", "--quiet"]);
+    let opener = tiny.path(if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    });
+    fs::write(&opener, "#!/bin/sh\nsleep 25\n").unwrap();
+    fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut serving = tiny
+        .command(&["serve", "run", "--no-corpus", "--open"])
+        .env("PATH", format!("{}:{path}", tiny.path("").display()))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut url = String::new();
+    let mut out = BufReader::new(serving.stdout.take().unwrap());
+    out.read_line(&mut url).unwrap();
+    let (address, rest) = url["http://".len()..].trim().split_once('/').unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let patience = std::time::Duration::from_secs(20);
+    stream.set_read_timeout(Some(patience)).unwrap();
+    write!(stream, "GET /{rest} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut answer = [0; 15];
+    let read = stream.read_exact(&mut answer);
+    serving.kill().unwrap();
+    serving.wait().unwrap();
+    read.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200 OK");
 }

@@ -11,6 +11,9 @@ const RATE: f64 = 30.0;
 /// Requests that may come at once.
 const BURST: f64 = 60.0;
 
+/// The port that goes without saying.
+const HTTP: u16 = 80;
+
 /// The rules.
 #[derive(Debug)]
 pub(crate) struct Guard {
@@ -28,6 +31,12 @@ impl Guard {
         let mut hosts = vec![address.to_string()];
         if address.ip().is_loopback() {
             hosts.extend(["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}")));
+        }
+        if port == HTTP {
+            // Browsers do not tell the port that everybody knows.
+            let named = |host: &String| host.strip_suffix(":80").map(str::to_owned);
+            let bare: Vec<String> = hosts.iter().filter_map(named).collect();
+            hosts.extend(bare);
         }
         Self {
             token,
@@ -162,6 +171,17 @@ mod tests {
                 .admit(&request("localhost:8000", "/t/", None))
                 .is_err()
         );
+    }
+
+    #[test]
+    fn the_port_of_http_goes_without_saying() {
+        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), "t".to_owned());
+        for host in ["127.0.0.1", "127.0.0.1:80", "localhost"] {
+            let origin = format!("http://{host}");
+            assert!(guard.admit(&request(host, "/t/", Some(&origin))).is_ok());
+        }
+        let other = request("evil.example", "/t/", None);
+        assert_eq!(guard.admit(&other).unwrap_err().status, 421);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Requests and answers of HTTP/1.1: the little of it that one page needs, and nothing that is not bounded.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Bytes of a request before its body.
@@ -12,6 +13,11 @@ pub(crate) const MOST_BODY: usize = 64 * 1024;
 const MOST_LINES: usize = 64;
 /// A request must be there after this long, whatever its pace.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks at whether to stop.
+const LOOK_UP: Duration = Duration::from_millis(200);
+/// For so long, and up to so many bytes, the rest of a refused request is taken and forgotten.
+const HEARING: Duration = Duration::from_secs(2);
+const MOST_HEARD: usize = 16 * 1024 * 1024;
 
 /// What somebody asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,17 +47,45 @@ impl Refusal {
     }
 }
 
-/// Reads a request from a connection.
-pub(crate) fn receive(stream: &mut TcpStream) -> Result<Request, Refusal> {
+/// Reads a request from a connection, unless `stop` is set before it is there.
+pub(crate) fn receive(stream: &mut TcpStream, stop: &AtomicBool) -> Result<Request, Refusal> {
     let deadline = Instant::now() + PATIENCE;
-    read(|buffer| {
+    read(|buffer| read_by(deadline, stop, stream, buffer))
+}
+
+/// Reads what comes until a deadline. Browsers open connections that they may never use; nobody waits for these at the end.
+fn read_by(
+    deadline: Instant,
+    stop: &AtomicBool,
+    stream: &mut TcpStream,
+    buffer: &mut [u8],
+) -> std::io::Result<usize> {
+    loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        if left.is_zero() || stop.load(Ordering::Relaxed) {
             return Err(ErrorKind::TimedOut.into());
         }
-        stream.set_read_timeout(Some(left))?;
-        stream.read(buffer)
-    })
+        stream.set_read_timeout(Some(left.min(LOOK_UP)))?;
+        match stream.read(buffer) {
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            read => return read,
+        }
+    }
+}
+
+/// Takes what is left of a refused request. A connection that ends with unread bytes is broken off, and whoever is still
+/// sending would never see why.
+pub(crate) fn hear_out(stream: &mut TcpStream, stop: &AtomicBool) -> std::io::Result<()> {
+    stream.shutdown(Shutdown::Write)?;
+    let deadline = Instant::now() + HEARING;
+    let (mut buffer, mut heard) = ([0; 4096], 0);
+    while heard < MOST_HEARD {
+        match read_by(deadline, stop, stream, &mut buffer)? {
+            0 => break,
+            count => heard += count,
+        }
+    }
+    Ok(())
 }
 
 /// Reads a request piece by piece.
@@ -185,6 +219,7 @@ fn reason(status: u16) -> &'static str {
         431 => "Request Header Fields Too Large",
         501 => "Not Implemented",
         503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
         _ => "Error",
     }
 }

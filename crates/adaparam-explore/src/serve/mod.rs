@@ -72,21 +72,61 @@ impl Server {
                     std::thread::sleep(PAUSE);
                     continue;
                 };
-                let (open, guard) = (&open, &self.guard);
-                let count = open.fetch_add(1, Ordering::Relaxed);
-                scope.spawn(move || {
+                let Some(seat) = Seat::take(&open) else {
+                    continue;
+                };
+                let guard = &self.guard;
+                // Where the system has no thread left, the connection ends.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
+                    // All of it, to be given back at the end.
+                    let seat = seat;
                     // Whoever goes away while being answered is no fault of ours.
-                    let _ = serve(stream, count, guard, live, stop);
-                    open.fetch_sub(1, Ordering::Relaxed);
+                    let _ = if seat.is_free {
+                        serve(stream, guard, live, stop)
+                    } else {
+                        turn_away(stream, stop)
+                    };
                 });
             }
         });
     }
 }
 
+/// The place of one connection, given back when it ends, however it does.
+struct Seat<'a> {
+    taken: &'a AtomicUsize,
+    /// Whether it is a place to be answered at; else to be told that there is none.
+    is_free: bool,
+}
+
+impl<'a> Seat<'a> {
+    /// Nothing where so many are being turned away already that this one is not even told.
+    fn take(taken: &'a AtomicUsize) -> Option<Self> {
+        let others = taken.fetch_add(1, Ordering::Relaxed);
+        let seat = Self {
+            taken,
+            is_free: others < MOST_CONNECTIONS,
+        };
+        (others < 2 * MOST_CONNECTIONS).then_some(seat)
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn turn_away(mut stream: TcpStream, stop: &AtomicBool) -> std::io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let busy = http::Refusal::new(503, "too many connections: close other pages");
+    http::refuse(&mut stream, busy)?;
+    http::hear_out(&mut stream, stop)
+}
+
 fn serve(
     mut stream: TcpStream,
-    others: usize,
     guard: &Guard,
     live: &Live<'_>,
     stop: &AtomicBool,
@@ -94,13 +134,12 @@ fn serve(
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    if others >= MOST_CONNECTIONS {
-        let busy = http::Refusal::new(503, "too many connections: close other pages");
-        return http::refuse(&mut stream, busy);
-    }
-    let request = match http::receive(&mut stream) {
+    let request = match http::receive(&mut stream, stop) {
         Ok(request) => request,
-        Err(refusal) => return http::refuse(&mut stream, refusal),
+        Err(refusal) => {
+            http::refuse(&mut stream, refusal)?;
+            return http::hear_out(&mut stream, stop);
+        }
     };
     match guard.admit(&request) {
         Ok(path) => live.answer(&request, path, &mut stream, stop),

@@ -5,34 +5,66 @@ const digits = {
   network: networks[0],
   /** Values of pixels from 0 to 1. */
   ink: null,
+  /** Where the pen is, in pixels; the keys move it too. */
+  pen: null,
+  isDown: false,
+  /** The digit that the sheet is taken for. */
+  likeliest: null,
 
   begin() {
     const { width, height, largest, slope, offset } = this.network.pixels;
     this.ink = new Float64Array(width * height);
+    this.pen = [width / 2, height / 2];
     this.canvas = element("canvas", {
-      class: "plane pen", role: "application", tabindex: 0, "aria-label": `A sheet of ${width} by ${height} pixels: draw a digit with the pointer, or choose an example`,
-      pointerdown: (event) => { this.canvas.setPointerCapture(event.pointerId); this.stroke(event); },
-      pointermove: (event) => event.buttons && this.stroke(event),
+      class: "plane pen", role: "application", tabindex: 0, "aria-describedby": "pen-help pen-place",
+      "aria-label": `A sheet of ${width} by ${height} pixels to draw a digit on`,
+      pointerdown: (event) => { this.canvas.setPointerCapture(event.pointerId); this.lift(); this.stroke(this.under(event), false); },
+      pointermove: (event) => event.buttons && this.stroke(this.under(event), true),
+      keydown: (event) => this.pressed(event),
+      blur: () => this.lift(),
     });
+    this.marker = element("span", { class: "marker", "aria-hidden": "true", hidden: true });
+    this.place = element("p", { class: "note", role: "status", id: "pen-place" });
     this.shown = element("div", { class: "shown" });
     const examples = this.network.examples.map((example, at) => element("button", {
       type: "button", class: "unit", "data-example": at,
       click: () => { this.ink = Float64Array.from(example.input, (value) => (value - offset) / slope / largest); this.draw(); },
-    }, `a ${example.label}`));
+    }, `${example.label === 8 ? "an" : "a"} ${example.label}`));
     document.getElementById("app").replaceChildren(element("div", { class: "play" },
-      element("figure", { class: "card" }, element("div", { class: "plane-frame" }, this.canvas),
-        element("div", { class: "units" }, element("button", { type: "button", class: "unit", id: "clear", click: () => { this.ink.fill(0); this.draw(); } }, "Clear"), examples),
-        element("figcaption", {}, "Draw a digit, large and in the middle, or take one of the test images.")),
+      element("figure", { class: "card" }, element("div", { class: "plane-frame" }, this.canvas, this.marker),
+        element("div", { class: "units" }, element("button", { type: "button", class: "unit", id: "clear", click: () => this.clear() }, "Clear"), examples),
+        element("figcaption", { id: "pen-help" }, "Draw a digit, large and in the middle, or take one of the test images. With keys: arrows move the pen, Space sets it down and lifts it, Delete clears the sheet."),
+        this.place, element("p", { class: "note" }, data.credit)),
       this.shown));
-    this.canvas.width = width;
     examples[3]?.click();
   },
 
-  /** A round pen, a tenth of the sheet wide. */
-  stroke(event) {
+  clear() {
+    this.ink.fill(0);
+    this.draw();
+  },
+
+  /** The place under a pointer, in pixels. */
+  under(event) {
     const { width, height } = this.network.pixels;
     const box = this.canvas.getBoundingClientRect();
-    const [x, y] = [(event.clientX - box.left) / box.width * width, (event.clientY - box.top) / box.height * height];
+    return [(event.clientX - box.left) / box.width * width, (event.clientY - box.top) / box.height * height];
+  },
+
+  /** Moves the pen; where it is drawn along, all on the way is touched, however far apart the two places are. */
+  stroke(to, isAlong) {
+    const from = isAlong ? this.pen : to;
+    const steps = Math.max(1, Math.ceil(2 * Math.hypot(to[0] - from[0], to[1] - from[1])));
+    for (let step = 1; step <= steps; step += 1) {
+      this.touch(from.map((value, at) => value + (to[at] - value) * step / steps));
+    }
+    this.pen = to;
+    this.draw();
+  },
+
+  /** A round pen, a ninth of the sheet wide. */
+  touch([x, y]) {
+    const { width, height } = this.network.pixels;
     const radius = Math.max(0.75, width / 18);
     for (let row = 0; row < height; row += 1) {
       for (let column = 0; column < width; column += 1) {
@@ -42,7 +74,42 @@ const digits = {
         this.ink[at] = Math.max(this.ink[at], touched);
       }
     }
-    this.draw();
+  },
+
+  pressed(event) {
+    const { width, height } = this.network.pixels;
+    const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (by) {
+      const to = [Math.min(width, Math.max(0, this.pen[0] + by[0])), Math.min(height, Math.max(0, this.pen[1] + by[1]))];
+      if (this.isDown) this.stroke(to, true);
+      else this.pen = to;
+    } else if (event.key === " ") {
+      this.isDown = !this.isDown;
+      if (this.isDown) this.stroke(this.pen, false);
+    } else if (event.key === "Delete" || event.key === "Backspace") {
+      this.clear();
+    } else {
+      return;
+    }
+    event.preventDefault();
+    this.showPen();
+  },
+
+  lift() {
+    this.isDown = false;
+    this.marker.hidden = true;
+    this.place.textContent = "";
+  },
+
+  /** Where the pen is, for those who use keys. */
+  showPen() {
+    const { width, height } = this.network.pixels;
+    const [x, y] = this.pen;
+    this.marker.hidden = false;
+    this.marker.classList.toggle("down", this.isDown);
+    this.marker.style.left = `${100 * x / width}%`;
+    this.marker.style.top = `${100 * y / height}%`;
+    this.place.textContent = `Pen ${this.isDown ? "down" : "up"}, column ${Math.floor(x)}, row ${Math.floor(y)}; likeliest a ${this.likeliest}`;
   },
 
   draw() {
@@ -55,6 +122,7 @@ const digits = {
     const highest = Math.max(...output);
     const powers = output.map((value) => Math.exp(value - highest));
     const total = powers.reduce((sum, power) => sum + power, 0);
+    this.likeliest = output.indexOf(highest);
     const d = diagonalsOf(layer, x);
     const singular = d[2];
     const change = singular.map((value, at) => value - mean[at]);
@@ -65,7 +133,7 @@ const digits = {
       const values = Float32Array.from({ length: first.rows }, (_, row) => first.values[row * first.columns + k]);
       const size = Math.max(...extent([values]).map(Math.abs)) || 1;
       fill(canvas, values, width, (value) => diverging(value / size));
-      return element("figure", {}, canvas, element("figcaption", {}, `${k}: ${shortNumber(singular[k])}, mean ${shortNumber(mean[k])} ${change[k] > 0 ? "▲" : "▼"}`));
+      return element("figure", {}, canvas, element("figcaption", {}, `${k}: ${shortNumber(singular[k])} ${change[k] > 0 ? "▲" : "▼"}`, element("br"), `mean ${shortNumber(mean[k])}`));
     };
     this.shown.replaceChildren(
       element("div", { class: "card" }, element("p", { class: "eyebrow" }, `${network.name} · ${network.params.toLocaleString("en")} parameters`),
@@ -79,12 +147,6 @@ const digits = {
         element("p", { class: "note" }, "Each picture is what a direction looks for in an image: a column of W(1), blue against orange.")));
   },
 };
-
-function filledBar(share) {
-  const bar = element("span");
-  bar.style.width = `${100 * share}%`;
-  return bar;
-}
 
 digits.begin();
 whenThemeChanges(() => digits.draw());

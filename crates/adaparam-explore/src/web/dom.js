@@ -25,8 +25,17 @@ function choice(label, choices, chosen, change) {
   const option = ([value, text]) => element("option", { value, selected: String(value) === String(chosen) }, text);
   const options = choices.map((it) =>
     Array.isArray(it) ? option(it) : element("optgroup", { label: it.group }, it.choices.map(option)));
-  const select = element("select", { change: () => change(select.value) }, options);
+  // A page that is made anew finds the one in use again by its name.
+  const id = `choose-${label.toLowerCase().replaceAll(" ", "-")}`;
+  const select = element("select", { id, change: () => change(select.value) }, options);
   return element("label", { class: "choice" }, element("span", {}, label), select);
+}
+
+/** The filled part of a bar. */
+function filledBar(share) {
+  const bar = element("span");
+  bar.style.width = `${100 * share}%`;
+  return bar;
 }
 
 /** A number as short as it can be read: three digits that count. */

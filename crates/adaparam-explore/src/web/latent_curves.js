@@ -17,7 +17,7 @@ function latentCurves(run, state, chosen, choose) {
   const y = (value) => top + height / 2 * (1 - value / size);
   const lines = values.map((row, at) => drawn("polyline", {
     class: "curve", points: row.map((value, word) => `${x(word).toFixed(1)},${y(value).toFixed(1)}`).join(" "),
-    style: null, "data-unit": units[at], stroke: `var(${CURVES[at % CURVES.length]})`,
+    "data-unit": units[at], stroke: `var(${CURVES[at % CURVES.length]})`,
   }));
   const names = run.words.map((word, at) => (words <= 90 || at % 5 === 0)
     ? drawn("text", { class: "tick", x: x(at), y: top + height + 14, transform: `rotate(40 ${x(at)} ${top + height + 14})` }, shownWord(word.typed ?? word.text).slice(0, 12)) : null);
@@ -43,7 +43,7 @@ function unitButtons(latent, state, change) {
   const buttons = Array.from({ length: latent.width }, (_, unit) => {
     const at = state.units.indexOf(unit);
     const button = element("button", {
-      type: "button", class: "unit", "aria-pressed": String(at >= 0), "data-unit": unit, click: () => change(unit),
+      type: "button", class: "unit", id: `latent-unit-${unit}`, "aria-pressed": String(at >= 0), "data-unit": unit, click: () => change(unit),
     }, String(unit));
     if (at >= 0) button.style.borderColor = `var(${CURVES[at % CURVES.length]})`;
     return button;

@@ -38,14 +38,15 @@ const typing = {
     this.wait = setTimeout(() => this.read(), 180);
   },
 
-  async read() {
+  /** Reads the text; `said` is what the person is told then. */
+  async read(said = "") {
     this.reading?.abort();
     this.reading = new AbortController();
     try {
       const answer = await ask("explain", { text: this.text.value }, this.reading.signal);
       if (!answer.ok) return this.say(await answer.text());
       const { runs } = await answer.json();
-      this.say("");
+      this.say(said);
       explorer.follows = this.text.selectionStart >= this.text.value.trimEnd().length;
       if (this.begun) explorer.renew(runs);
       else explorer.begin(runs);
@@ -85,12 +86,14 @@ const typing = {
     if (this.drawing) return this.stop();
     this.drawing = new AbortController();
     const value = (id) => Number(document.getElementById(id).value);
+    const seed = Math.min(Number.MAX_SAFE_INTEGER - 1, Math.max(0, Math.floor(value("seed") || 0)));
+    let problem = "";
     this.button.textContent = "Stop";
     try {
       const answer = await ask("generate", {
-        text: this.text.value, run: this.run(), words: value("words-drawn"), temperature: value("temperature"), top_k: value("top-k"), seed: value("seed"),
+        text: this.text.value, run: this.run(), words: value("words-drawn"), temperature: value("temperature"), top_k: value("top-k"), seed,
       }, this.drawing.signal);
-      if (!answer.ok) return this.say(await answer.text());
+      if (!answer.ok) throw new Error(await answer.text());
       let seen = performance.now();
       for await (const event of eventsOf(answer)) {
         if (event.end) break;
@@ -101,14 +104,15 @@ const typing = {
           this.read();
         }
       }
-      document.getElementById("seed").value = value("seed") + 1;
+      document.getElementById("seed").value = seed + 1;
     } catch (error) {
-      if (error.name !== "AbortError") this.say("The server does not answer: has the command ended?");
+      if (error.name === "TypeError") problem = "The server does not answer: has the command ended?";
+      else if (error.name !== "AbortError") problem = error.message;
     } finally {
       this.drawing = null;
       this.button.textContent = "Go on";
       this.text.setSelectionRange(this.text.value.length, this.text.value.length);
-      this.read();
+      this.read(problem);
     }
   },
 
@@ -154,14 +158,16 @@ const matching = {
     const last = runs[0].words.length - 1;
     const first = Math.min(chosen.word, chosen.second ?? chosen.word);
     const end = Math.min(last, first + 7, Math.max(chosen.word, chosen.second ?? chosen.word));
-    const results = element("div", { id: "matches" });
+    const results = element("div", { id: "matches", "aria-live": "polite" });
     const number = (id, label, value) => element("label", { class: "choice" }, element("span", {}, label), element("input", { type: "number", id, min: 0, max: last, value }));
+    const say = (text) => results.replaceChildren(element("p", { class: "note" }, text));
     const match = async () => {
-      const of = (id) => Number(document.getElementById(id).value);
-      const answer = await ask("alike", { text: typing.text.value, run: 0, layer: state.layer, from: of("from"), to: of("to") });
-      if (!answer.ok) return results.replaceChildren(element("p", { class: "note" }, await answer.text()));
+      const of = (id) => Math.min(last, Math.max(0, Math.floor(Number(document.getElementById(id).value) || 0)));
+      const answer = await ask("alike", { text: typing.text.value, run: 0, layer: state.layer, from: of("from"), to: of("to") }).catch(() => null);
+      if (!answer) return say("The server does not answer: has the command ended?");
+      if (!answer.ok) return say(await answer.text());
       const found = await answer.json();
-      if (!found?.units.length) return results.replaceChildren(element("p", { class: "note" }, "No latent unit is a standard deviation from its mean all along these words."));
+      if (!found?.units.length) return say("No latent unit is a standard deviation from its mean all along these words.");
       const named = found.units.map(([unit, isHigh]) => `${unit}${isHigh ? "↑" : "↓"}`).join(" ");
       results.replaceChildren(element("p", { class: "note" }, `On all along: units ${named}.`), places(found.places, (it) => `${it.on} of ${found.units.length}`));
     };

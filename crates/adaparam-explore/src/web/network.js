@@ -90,15 +90,19 @@ function effectiveOf(layer, x) {
   return Array.from(columns[0], (_, row) => columns.map((column) => column[row]));
 }
 
-/** Bars for numbers of either sign, up to `size` if one is given. */
-function bars(values, marks, label, name, size = Math.max(...extent([values, marks ?? []]).map(Math.abs)) || 1) {
-  const [width, height] = [Math.max(240, values.length * 9), 120];
-  const step = width / values.length;
-  const y = (value) => height / 2 - value / size * (height / 2 - 6);
-  return drawn("svg", { class: "bars", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
-    drawn("line", { class: "grid", x1: 0, x2: width, y1: height / 2, y2: height / 2 }),
-    Array.from(values, (value, at) => drawn("rect", { class: value < 0 ? "down" : "up", x: at * step + step * 0.12, width: step * 0.76, y: Math.min(y(0), y(value)), height: Math.max(0.5, Math.abs(y(value) - y(0))), "data-value": value }, drawn("title", {}, `${name(at)}: ${shortNumber(value)}`))),
-    marks ? Array.from(marks, (value, at) => drawn("line", { class: "mark", x1: at * step, x2: (at + 1) * step, y1: y(value), y2: y(value) })) : null);
+/** Bars for numbers, with a stroke at each of `marks`; between `bounds`, which zero is within, if there are any. */
+function bars(values, marks, label, name, bounds = extent([values, marks ?? [], [0]])) {
+  const [width, height] = [values.length * 10, 100];
+  const [least, greatest] = bounds;
+  const y = (value) => 2 + (height - 4) * (greatest - value) / (greatest - least || 1);
+  const bar = (value, at) => drawn("rect", {
+    class: value < 0 ? "down" : "up", x: at * 10 + 1.2, width: 7.6, y: Math.min(y(0), y(value)), height: Math.max(0.5, Math.abs(y(value) - y(0))), "data-value": value,
+  }, drawn("title", {}, `${name(at)}: ${shortNumber(value)}`));
+  const figure = drawn("svg", { class: "bars", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
+    drawn("line", { class: "grid", x1: 0, x2: width, y1: y(0), y2: y(0) }), Array.from(values, bar),
+    marks ? Array.from(marks, (value, at) => drawn("line", { class: "mark", x1: at * 10, x2: (at + 1) * 10, y1: y(value), y2: y(value) })) : null);
+  figure.style.maxWidth = `${Math.min(44, 6 + values.length)}rem`;
+  return figure;
 }
 
 const data = JSON.parse(document.getElementById("data").textContent);

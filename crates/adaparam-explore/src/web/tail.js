@@ -4,8 +4,8 @@ const REACH = 3.5;
 const tail = {
   network: 0,
   point: [1, -0.5],
-  /** The largest singular value over the plane. */
-  largest: 1,
+  /** Least and greatest singular value over the plane. */
+  bounds: [0, 1],
 
   truth([a, b]) { return (2 * a) ** 2 - (3 * b) ** 4; },
 
@@ -58,7 +58,7 @@ const tail = {
     fill(this.plane, values, side, (value) => diverging(power(value) / 4.2));
     // One scale for all places, so that bars grow and shrink as the point moves.
     const corners = [-REACH, 0, REACH].flatMap((a) => [-REACH, 0, REACH].map((b) => diagonalsOf(network.layers[0], [a, b])[2] ?? []));
-    this.largest = Math.max(...extent(corners).map(Math.abs)) || 1;
+    this.bounds = extent([...corners, [0]]);
   },
 
   draw() {
@@ -77,7 +77,7 @@ const tail = {
         element("p", { class: "facts" }, "Prediction ", element("b", { id: "prediction", "data-value": prediction }, shortNumber(prediction)), ", truth ", element("b", { id: "truth", "data-value": truth }, shortNumber(truth))),
         singular ? [element("h4", {}, "Singular values"),
           element("ol", { class: "values", id: "singular" }, Array.from(singular, (value, at) => element("li", { "data-value": value }, element("span", { class: "number" }, `D${at + 1} ${shortNumber(value)}`)))),
-          bars(singular, null, "Singular values at this point", (at) => `D${at + 1}`, this.largest)]
+          bars(singular, null, "Singular values at this point", (at) => `D${at + 1}`, this.bounds)]
           : element("p", { class: "note" }, "A static layer: its matrix is the same everywhere.")),
       effective.length === 2 ? element("div", { class: "card" }, element("h4", {}, "The map that stands in for the first layer's matrix"),
         element("table", { id: "effective" }, element("tbody", {}, effective.map((row) => element("tr", {}, Array.from(row, (value) => element("td", { class: "number", "data-value": value }, shortNumber(value))))))),

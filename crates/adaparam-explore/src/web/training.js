@@ -2,6 +2,8 @@
 
 const training = {
   place: null,
+  /** What stays while curves grow, so that nothing is closed or told twice; made anew once all runs have ended. */
+  frame: null,
   hidden: new Set(),
 
   begin(curves) {
@@ -26,7 +28,7 @@ const training = {
     this.curves = curves;
     const { runs } = curves;
     if (runs.length === 0) {
-      this.place.replaceChildren(element("p", { class: "note" }, "No run has begun yet."));
+      this.place.replaceChildren(element("p", { class: "note", role: "status" }, "No run has begun yet."));
       return;
     }
     const running = runs.filter((run) => run.running).length;
@@ -36,21 +38,33 @@ const training = {
     const epochs = shown.map((run) => ({ ...run, points: run.epochs.map(([epoch, , loss]) => [epoch, Math.exp(loss)]) }));
     const focused = document.activeElement?.dataset?.run;
     const charts = [
-      chart("Training loss by step", "step", "nats per word", steps, false),
-      chart("Validation perplexity by epoch", "epoch", "perplexity", epochs, true),
+      chart("Training loss by step, in nats", "step", steps, false),
+      chart("Validation perplexity by epoch", "epoch", epochs, true),
     ];
-    const content = element("div", { class: "charts" }, charts);
-    const finished = data.models.length > 0 && running === 0;
-    this.place.replaceChildren(element(finished ? "details" : "section", { class: finished ? "alike" : "", id: "curves-of-runs" },
-      element(finished ? "summary" : "h2", {}, "Training"),
-      element("p", { class: "note", role: "status", id: "training-status" }, `${runs.length} ${runs.length === 1 ? "run" : "runs"}, ${running} under way.`),
-      this.legend(runs), content));
+    const { status, legend, figures } = this.framed(data.models.length > 0 && running === 0);
+    const told = `${runs.length} ${runs.length === 1 ? "run" : "runs"}, ${running} under way.`;
+    if (status.textContent !== told) status.textContent = told;
+    legend.replaceChildren(...this.legend(runs));
+    figures.replaceChildren(...charts);
     if (focused) this.place.querySelector(`[data-run="${CSS.escape(focused)}"]`)?.focus();
+  },
+
+  /** Where curves are shown; behind what is explored once no run trains, open if they were in sight before. */
+  framed(isBehind) {
+    if (this.frame?.isBehind === isBehind) return this.frame;
+    const status = element("p", { class: "note", role: "status", id: "training-status" });
+    const legend = element("div", { class: "units", role: "group", "aria-label": "Runs" });
+    const figures = element("div", { class: "charts" });
+    const [name, heading, attributes] = isBehind
+      ? ["details", "summary", { class: "alike", open: this.frame !== null }] : ["section", "h2", {}];
+    this.place.replaceChildren(element(name, { ...attributes, id: "curves-of-runs" }, element(heading, {}, "Training"), status, legend, figures));
+    this.frame = { isBehind, status, legend, figures };
+    return this.frame;
   },
 
   /** Names that switch their curves on and off. */
   legend(runs) {
-    return element("div", { class: "units", role: "group", "aria-label": "Runs" }, runs.map((run, at) => {
+    return runs.map((run, at) => {
       const last = run.epochs.at(-1);
       const button = element("button", {
         type: "button", class: "unit", "data-run": run.name, "data-steps": run.steps.at(-1)?.[0] ?? 0, "data-valid": last?.[2] ?? "",
@@ -60,9 +74,9 @@ const training = {
           this.show(this.curves);
         },
       }, `${run.name} · epoch ${last?.[0] ?? 0} of ${run.planned}${last ? ` · ${Math.exp(last[2]).toFixed(1)}` : ""}${run.running ? " · under way" : ""}`);
-      button.style.borderLeft = `6px solid var(${CURVES[at % CURVES.length]})`;
+      button.style.borderLeft = `6px ${at < CURVES.length ? "solid" : "dashed"} var(${CURVES[at % CURVES.length]})`;
       return button;
-    }));
+    });
   },
 };
 
@@ -76,8 +90,10 @@ function ticks(least, greatest) {
 }
 
 /** Lines with axes; `series` have points, a name and a colour. */
-function chart(title, xName, yName, series, isWhole) {
-  const [width, height, left, top, right, bottom] = [560, 300, 58, 14, 14, 40];
+function chart(title, xName, series, isWhole) {
+  // A drawing is as wide as its place, and its letters must be read on a phone too.
+  const [width, height] = matchMedia("(max-width: 760px)").matches ? [350, 260] : [560, 300];
+  const [left, top, right, bottom] = [58, 14, 14, 40];
   const [x0, x1] = extent(series.map((one) => one.points.map(([x]) => x)));
   const [y0, y1] = extent(series.map((one) => one.points.map(([, y]) => y)));
   const pad = (y1 - y0) * 0.06 || 0.5;
@@ -95,5 +111,5 @@ function chart(title, xName, yName, series, isWhole) {
       xTicks.map((value) => drawn("text", { class: "tick middle", x: x(value), y: height - bottom + 18 }, value.toLocaleString("en"))),
       drawn("text", { class: "tick middle", x: (left + width - right) / 2, y: height - 4 }, xName),
       lines.flat(2)),
-    element("figcaption", {}, `${title}, ${yName}`));
+    element("figcaption", {}, title));
 }

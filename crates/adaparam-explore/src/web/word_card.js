@@ -31,12 +31,6 @@ function predictions(word) {
   return element("ol", { class: "predictions" }, word.predictions.map(bar));
 }
 
-function filledBar(share) {
-  const bar = element("span");
-  bar.style.width = `${100 * share}%`;
-  return bar;
-}
-
 /** Strips of a word and of the corpus' mean, one under the other. */
 function pair(name, values, mean, size, reading, data) {
   const tell = (at) => {
@@ -133,7 +127,7 @@ function neighbours(run, at, layer) {
     units.length === 0
       ? element("p", { class: "note" }, "No latent unit is a standard deviation from its mean at this word, so there is no pattern to match.")
       : element("details", { class: "alike" },
-        element("summary", {}, `Where the same ${units.length} latent units are on`),
+        element("summary", {}, units.length === 1 ? "Where the same latent unit is on" : `Where the same ${units.length} latent units are on`),
         element("p", { class: "note" }, `Units at least a standard deviation from their mean here: ${named}.`),
         places(alike.places, (it) => `${it.on} of ${units.length}`)),
   ];

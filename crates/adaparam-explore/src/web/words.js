@@ -10,14 +10,21 @@ function measured(run, state) {
   return run.words.map((_, word) => rowOf(latent, word)[state.unit] ?? null);
 }
 
+/** The word of another run that stands at the same place of the text, or the one that reaches over it. */
+function counterpart(run, word, other) {
+  const place = run.words[word].at ?? -1;
+  const behind = other.words.findIndex((it) => (it.at ?? -1) > place);
+  return Math.max(0, (behind < 0 ? other.words.length : behind) - 1);
+}
+
 /** A list of words. `choose(word, isSecond)` is called when one is chosen. */
 function wordList(run, index, label, choose) {
   const words = run.words.map((word, at) => element("span", {
-    class: run.joined ? "word joined" : "word", role: "option", tabindex: at === 1 ? 0 : -1, id: `word-${index}-${at}`,
+    class: run.joined ? "word joined" : "word", role: "option", id: `word-${index}-${at}`,
     "data-word": at,
   }, shownWord(word.typed ?? word.text), word.typed ? element("span", { class: "unknown", title: "not in the vocabulary: read as <unk>" }, "?") : null));
   const list = element("div", {
-    class: "words", role: "listbox", "aria-label": label, id: `words-${index}`,
+    class: "words", role: "listbox", "aria-multiselectable": "true", "aria-label": label, id: `words-${index}`,
     click: (event) => {
       const word = event.target.closest(".word");
       if (word) choose(Number(word.dataset.word), event.shiftKey);
@@ -41,6 +48,7 @@ function wordList(run, index, label, choose) {
 /** Colours a list of words by numbers between two bounds and marks those that are chosen. */
 function colourWords(list, run, values, [least, greatest], isSigned, chosen) {
   const size = Math.max(Math.abs(least), Math.abs(greatest)) || 1;
+  const first = Math.min(1, run.words.length - 1);
   for (const [at, word] of [...list.children].entries()) {
     const value = values[at] ?? null;
     const share = isSigned ? value / size : (value - least) / (greatest - least || 1);
@@ -51,7 +59,7 @@ function colourWords(list, run, values, [least, greatest], isSigned, chosen) {
     word.title = `${run.words[at].typed ?? run.words[at].text}: ${shortNumber(value)}`;
     word.setAttribute("aria-selected", String(chosen.includes(at)));
     word.classList.toggle("second", chosen[1] === at && chosen[0] !== at);
-    word.tabIndex = at === (chosen[0] ?? 1) ? 0 : -1;
+    word.tabIndex = at === (chosen[0] ?? first) ? 0 : -1;
     word.setAttribute("aria-label", `${shownWord(run.words[at].typed ?? run.words[at].text)}, ${shortNumber(value)}`);
   }
 }

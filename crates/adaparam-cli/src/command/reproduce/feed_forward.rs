@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use adaparam_data::images::ImageSplit;
+use adaparam_data::registry::Dataset;
 use adaparam_explore::page as explore;
 use adaparam_paper::fit::{CurvePoint, alone, set_threads};
 use adaparam_paper::heat_maps::adapted_matrices;
@@ -99,7 +100,9 @@ impl Session {
                     None => self.run_image(config, (data, data_name), title, folder)?,
                 };
                 folder.drop_parts();
-                play::write(folder, explore::digits)?;
+                let licence = Dataset::from_name(data_name).map_or("", Dataset::licence);
+                let credit = format!("Images: {data_name}, {licence}.");
+                play::write(folder, |networks| explore::digits(networks, &credit))?;
                 Ok(kept.tell())
             }
         }
