@@ -1,4 +1,4 @@
-"""Trained models of the command ``adaparam``: runs, checkpoints, exported files."""
+"""Trained models of the command ``adaparam``: runs, checkpoints, exported files and folders."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 from . import _native, _safetensors
 
 _FILES = ("weights.safetensors", "optimiser.safetensors", "state.safetensors", "vocabulary.txt", "checkpoint.json")
+_HUB = ("model.safetensors", "config.json")
 _CHECKPOINT = re.compile(r"step-(\d+)(?:-epoch-(\d+))?")
 
 
@@ -45,7 +46,7 @@ class Trained:
 
 
 def open_trained(path: str | Path) -> Trained:
-    """The best checkpoint of a run's folder, a checkpoint's folder, or an exported file."""
+    """The best checkpoint of a run's folder, a checkpoint's folder, a hub folder, or an exported file."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
@@ -53,6 +54,8 @@ def open_trained(path: str | Path) -> Trained:
         return _open_file(path)
     if (path / "checkpoint.json").is_file():
         return _open_checkpoint(path)
+    if _is_hub(path):
+        return _open_hub(path)
     return _open_run(path)
 
 
@@ -70,6 +73,35 @@ def _open_file(path: Path) -> Trained:
             f"{path}: format = {note.get('format')}: this package reads formats 2 and 3; `adaparam export` writes it anew"
         )
     return _trained(path, note, note["vocabulary"], tensors)
+
+
+def _is_hub(folder: Path) -> bool:
+    """Whether a folder is one of ``adaparam export --hub``, or was before a file was lost."""
+    weights, about, words, is_run = ((folder / name).is_file() for name in (*_HUB, "vocabulary.txt", "config.toml"))
+    return (weights and about) or (not is_run and (weights or about) and words)
+
+
+def _open_hub(folder: Path) -> Trained:
+    """A folder of ``adaparam export --hub``, whose files have to fit each other."""
+    weights, about = (folder / name for name in _HUB)
+    words = folder / "vocabulary.txt"
+    for one in (about, weights, words):
+        if not one.is_file():
+            raise FileNotFoundError(f"{one}: there is no such file, and a hub folder has one")
+    head = _json(str(about), about.read_text("utf-8"))
+    for key, value in (("model_type", "adaparam"), ("format", 1)):
+        if head.get(key) != value:
+            raise ValueError(f"{about}: {key} = {head.get(key)!r}: this package reads {value!r}; `adaparam export --hub` writes it")
+    for one in (weights, words):
+        if hashlib.sha256(one.read_bytes()).hexdigest() != dict(head.get("sha256") or {}).get(one.name):
+            raise ValueError(
+                f"{one}: is not the file that config.json tells of, by its SHA-256: bring the right one back, or export the folder again"
+            )
+    trained = _open_file(weights)
+    for one, fits in ((words, words.read_text("utf-8") == trained.vocabulary_text), (about, head.get("config") == trained.config)):
+        if not fits:
+            raise ValueError(f"{one}: is not that of {weights.name}: export the folder again")
+    return trained
 
 
 def _open_run(run: Path) -> Trained:

@@ -13,7 +13,8 @@ import numpy as np
 # The key of our own note among the metadata, and what stands for the sum of the file while it is taken.
 NOTE = "adaparam"
 NO_SUM = "0" * 64
-_KINDS = {"F32": np.float32, "F64": np.float64}
+# Kinds of numbers as they lie in a file. NumPy has no bf16: its bits are the upper half of those of an f32.
+_KINDS = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
 _LONGEST_HEADER = 100_000_000
 
 
@@ -39,11 +40,14 @@ def parse(place: str, content: bytes) -> tuple[dict[str, np.ndarray], str | None
         try:
             kind, shape, (start, end) = _KINDS[of["dtype"]], [int(size) for size in of["shape"]], of["data_offsets"]
         except (KeyError, TypeError, ValueError):
-            raise wrong(f"{name}: must be numbers of kind F32 or F64 with a shape and a place") from None
+            raise wrong(f"{name}: must be numbers of kind {', '.join(_KINDS)} with a shape and a place") from None
         count = int(np.prod(shape, dtype=np.int64))
-        if min(shape, default=0) < 0 or not 0 <= start <= end <= len(data) or end - start != count * np.dtype(kind).itemsize:
+        if min(shape, default=0) < 0 or not 0 <= start <= end <= len(data) or end - start != count * kind.itemsize:
             raise wrong(f"{name}: has shape {shape}, which is not what is there")
-        tensors[name] = np.frombuffer(data[start:end], kind).reshape(shape).astype(np.float32)
+        numbers = np.frombuffer(data[start:end], kind)
+        if of["dtype"] == "BF16":
+            numbers = (numbers.astype(np.uint32) << 16).view(np.float32)
+        tensors[name] = numbers.reshape(shape).astype(np.float32)
     return tensors, note
 
 

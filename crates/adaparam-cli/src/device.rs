@@ -11,9 +11,15 @@ pub(crate) enum DeviceKind {
     /// A graphics card, through WebGPU.
     #[cfg(feature = "wgpu")]
     Wgpu,
+    /// A graphics card of Apple's.
+    #[cfg(feature = "metal")]
+    Metal,
     /// A graphics card of NVIDIA's.
     #[cfg(feature = "cuda")]
     Cuda,
+    /// A graphics card of AMD's.
+    #[cfg(feature = "rocm")]
+    Rocm,
 }
 
 impl DeviceKind {
@@ -22,8 +28,12 @@ impl DeviceKind {
             Self::Cpu => Device::flex(),
             #[cfg(feature = "wgpu")]
             Self::Wgpu => Device::wgpu(burn::tensor::DeviceKind::DefaultDevice),
+            #[cfg(feature = "metal")]
+            Self::Metal => Device::metal(burn::tensor::DeviceKind::DefaultDevice),
             #[cfg(feature = "cuda")]
             Self::Cuda => Device::cuda(0usize),
+            #[cfg(feature = "rocm")]
+            Self::Rocm => Device::rocm(0usize),
         }
     }
 
@@ -32,8 +42,12 @@ impl DeviceKind {
             Self::Cpu => "cpu",
             #[cfg(feature = "wgpu")]
             Self::Wgpu => "wgpu",
+            #[cfg(feature = "metal")]
+            Self::Metal => "metal",
             #[cfg(feature = "cuda")]
             Self::Cuda => "cuda",
+            #[cfg(feature = "rocm")]
+            Self::Rocm => "rocm",
         }
     }
 
@@ -41,7 +55,7 @@ impl DeviceKind {
     pub(crate) fn runs_at_a_time(self) -> usize {
         match self {
             Self::Cpu => std::thread::available_parallelism().map_or(1, usize::from),
-            #[cfg(any(feature = "wgpu", feature = "cuda"))]
+            #[cfg(any(feature = "wgpu", feature = "cuda", feature = "rocm"))]
             _ => 1,
         }
     }

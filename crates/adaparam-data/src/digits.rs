@@ -16,9 +16,9 @@ use flate2::read::GzDecoder;
 use crate::images::{ImageSet, ImageSplit};
 
 /// Images that train.
-pub const TRAIN_IMAGES: usize = 1_347;
+const TRAIN_IMAGES: usize = 1_347;
 /// Images that test.
-pub const TEST_IMAGES: usize = 450;
+const TEST_IMAGES: usize = 450;
 
 const SIDE: usize = 8;
 const CLASSES: usize = 10;

@@ -13,9 +13,9 @@ use flate2::bufread::GzDecoder;
 use crate::error::{DataError, Result};
 
 /// The most content bytes that are read from one file.
-pub const MAX_CONTENT: u64 = 1 << 30;
+const MAX_CONTENT: u64 = 1 << 30;
 /// The largest height or width of an image.
-pub const MAX_SIDE: u64 = 4096;
+const MAX_SIDE: u64 = 4096;
 
 /// Grey images of one size.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,7 +18,7 @@ const TEXTS: usize = 3;
 const STEPS: usize = 12;
 
 /// What the models differ in.
-const MODELS: [(&str, &[(&str, &str)]); 9] = [
+const MODELS: [(&str, &[(&str, &str)]); 14] = [
     ("lstm", &[("model.cell.kind", "lstm")]),
     (
         "lstm-skip-mixture",
@@ -62,6 +62,60 @@ const MODELS: [(&str, &[(&str, &str)]); 9] = [
         &[
             ("model.cell.kind", "adaptive-rnn"),
             ("model.cell.latent", "10"),
+        ],
+    ),
+    // Other sizes and keys.
+    (
+        "lstm-one-odd-layer",
+        &[
+            ("model.cell.kind", "lstm"),
+            ("model.cell.second_bias", "true"),
+            ("model.embedding", "13"),
+            ("model.layers", "1"),
+        ],
+    ),
+    (
+        "gru-narrow-output",
+        &[
+            ("model.cell.kind", "gru"),
+            ("model.cell.bias", "false"),
+            ("model.head.kind", "softmax"),
+            ("model.embedding", "31"),
+            ("model.hidden", "17"),
+            ("model.output", "5"),
+        ],
+    ),
+    (
+        "adaptive-lstm-four-odd-layers",
+        &[
+            ("model.cell.latent", "3"),
+            ("model.cell.adaptation", "output"),
+            ("model.cell.summary", "own"),
+            ("model.cell.layout", "released"),
+            ("model.embedding", "11"),
+            ("model.hidden", "7"),
+            ("model.layers", "4"),
+        ],
+    ),
+    (
+        "adaptive-lstm-larger",
+        &[
+            ("model.cell.latent", "33"),
+            ("model.cell.policy_start", "identity"),
+            ("model.embedding", "130"),
+            ("model.hidden", "260"),
+            ("model.bound", "0.06"),
+        ],
+    ),
+    (
+        "adaptive-gru-bottleneck",
+        &[
+            ("model.cell.kind", "adaptive-gru"),
+            ("model.cell.latent", "1"),
+            ("model.head.kind", "mixture"),
+            ("model.head.experts", "2"),
+            ("model.head.bottleneck", "9"),
+            ("model.hidden", "1"),
         ],
     ),
 ];

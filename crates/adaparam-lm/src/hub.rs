@@ -69,9 +69,11 @@ pub struct HubCard {
     pub rounding: Option<[f64; 2]>,
 }
 
-/// Whether a folder is such a one.
-pub fn is_hub_folder(folder: &Path) -> bool {
-    folder.join(WEIGHTS).is_file() && folder.join(CONFIG).is_file()
+/// Whether a folder is such a one, or was one before a file was lost.
+pub(crate) fn is_hub_folder(folder: &Path) -> bool {
+    let has = |name: &str| folder.join(name).is_file();
+    let is_run = has("config.toml");
+    (has(WEIGHTS) && has(CONFIG)) || (!is_run && (has(WEIGHTS) || has(CONFIG)) && has(VOCABULARY))
 }
 
 /// Whether a file of this name is written into such a folder.
@@ -339,6 +341,28 @@ mod tests {
             text.replacen("\"format\": 1", "\"format\": 9", 1)
         });
         assert!(error.contains("format = 9"), "{error}");
+        let error = refused(WEIGHTS, &|text| text[..text.len() / 2].to_owned());
+        assert!(error.contains("by its SHA-256"), "{error}");
+        let error = refused(CONFIG, &|text| text[..text.len() / 2].to_owned());
+        assert!(error.contains("config.json: is not understood"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_gone_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [WEIGHTS, CONFIG, VOCABULARY] {
+            write(folder.path(), StoredKind::F32);
+            let path = folder.path().join(name);
+            fs::remove_file(&path).unwrap();
+            let error = open_model(folder.path()).unwrap_err().to_string();
+            let place = path.display().to_string();
+            assert!(error.starts_with(&place), "{error}");
+            assert!(error.contains("cannot read this file"), "{error}");
+        }
+        // Nobody reads the card.
+        write(folder.path(), StoredKind::F32);
+        fs::remove_file(folder.path().join(CARD)).unwrap();
+        open_model(folder.path()).unwrap();
     }
 
     #[test]
@@ -386,6 +410,14 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "encoder.weight = 1000000: f16 cannot hold it, 65504 is its largest number: choose bf16"
+        );
+        large.weights.iter_mut().next().unwrap().values[0] = f32::MAX;
+        let error = hub_files(&large, StoredKind::Bf16, &HubCard::default()).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .ends_with("bf16 cannot hold it, 3.39e38 is its largest number: choose f32"),
+            "{error}"
         );
     }
 }

@@ -73,7 +73,7 @@ pub use head::{
     MixtureSettings, SoftmaxSettings,
 };
 pub use history::{EpochHistory, RunHistory};
-pub use hub::{HubCard, hub_files, is_hub_file, is_hub_folder};
+pub use hub::{HubCard, hub_files, is_hub_file};
 pub use inherit::{Inherited, MatchedWords};
 pub use initial::draw_alone;
 pub use log::{LogMark, MendedLog, mend_log};

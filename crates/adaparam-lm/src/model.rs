@@ -114,7 +114,7 @@ impl LanguageModel {
 
     /// The places, among all parameters, of the matrices that multiply a hidden state: those that cells call
     /// `weight_hidden`.
-    pub fn recurrent_weights(&self) -> Vec<usize> {
+    pub(crate) fn recurrent_weights(&self) -> Vec<usize> {
         let before = 1 + self.head.parameter_shapes().len();
         let paths = self.layers.parameter_shapes().into_iter().enumerate();
         paths
@@ -124,7 +124,7 @@ impl LanguageModel {
     }
 
     /// Biases that PyTorch has twice: the name of the one here and that of the other in files.
-    pub fn second_biases(&self) -> Vec<[String; 2]> {
+    pub(crate) fn second_biases(&self) -> Vec<[String; 2]> {
         let paths = self.layers.parameter_shapes().into_iter();
         paths
             .filter_map(|(path, _)| {
@@ -245,7 +245,7 @@ impl LanguageModel {
     ///
     /// - `outputs`: `[N, D]`
     /// - output: `[N, V]`
-    pub fn scores_of(&self, outputs: Tensor<2>) -> Tensor<2> {
+    pub(crate) fn scores_of(&self, outputs: Tensor<2>) -> Tensor<2> {
         self.head.scores(self.embedding.val(), outputs)
     }
 

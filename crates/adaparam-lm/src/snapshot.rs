@@ -95,7 +95,7 @@ impl Snapshot {
     }
 
     /// A run before its first step, with these weights.
-    pub fn with_weights(
+    pub(crate) fn with_weights(
         config: LanguageModelConfig,
         vocabulary: Vocabulary,
         corpus: String,
@@ -136,7 +136,7 @@ impl Snapshot {
     }
 
     /// The first of everything that is kept which has a number that is not finite: weights, optimiser or state.
-    pub fn not_finite(&self) -> Option<&'static str> {
+    pub(crate) fn not_finite(&self) -> Option<&'static str> {
         let is_broken = |values: &Vec<f32>| !all_finite(values);
         let mut slots = self.optimiser.slots().into_iter();
         let mut states = self.state.iter().flat_map(|state| &state.parts);

@@ -32,7 +32,7 @@ impl StoredKind {
     }
 
     /// Its name in the files of other programs.
-    pub fn long_name(self) -> &'static str {
+    pub(crate) fn long_name(self) -> &'static str {
         match self {
             Self::F32 => "float32",
             Self::Bf16 => "bfloat16",
@@ -61,15 +61,20 @@ impl StoredKind {
                 let before = *value;
                 *value = self.rounded(before);
                 if before.is_finite() && !value.is_finite() {
-                    let rule = format!(
-                        "{} cannot hold it, 65504 is its largest number: choose bf16",
-                        self.name()
-                    );
-                    return Err(RunError::value(&weight.name, before, rule).into());
+                    return Err(RunError::value(&weight.name, before, self.too_large()).into());
                 }
             }
         }
         Ok(rounded)
+    }
+
+    /// What is wrong with a number that rounds to infinity, and what to do.
+    fn too_large(self) -> String {
+        let (largest, wider) = match self {
+            Self::F16 => ("65504", "bf16"),
+            Self::F32 | Self::Bf16 => ("3.39e38", "f32"),
+        };
+        format!("{self} cannot hold it, {largest} is its largest number: choose {wider}")
     }
 
     pub(crate) fn dtype(self) -> Dtype {

@@ -41,7 +41,7 @@ impl ParameterShape {
     }
 
     /// Its shape in files.
-    pub fn stored_shape(&self) -> Vec<usize> {
+    pub(crate) fn stored_shape(&self) -> Vec<usize> {
         match self.storage {
             Storage::AsIs => self.shape.clone(),
             Storage::Transposed => self.shape.iter().rev().copied().collect(),
@@ -82,7 +82,7 @@ impl ParameterShape {
 
 impl Weight {
     /// The same without its numbers.
-    pub fn without_values(&self) -> ParameterShape {
+    pub(crate) fn without_values(&self) -> ParameterShape {
         ParameterShape {
             name: self.name.clone(),
             shape: self.shape.clone(),
@@ -140,7 +140,7 @@ impl Weights {
     ///
     /// Panics if there are more or fewer of them.
     #[must_use]
-    pub fn with_values(&self, values: &[Vec<f32>]) -> Self {
+    pub(crate) fn with_values(&self, values: &[Vec<f32>]) -> Self {
         let pairs = self.0.iter().zip(values);
         Self(
             pairs

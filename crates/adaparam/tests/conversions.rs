@@ -1,7 +1,7 @@
 //! Layers of Burn and of PyTorch as ours and back: the same numbers come out, and the way back gives what was given.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+#[path = "pytorch/given.rs"]
+mod given;
 
 use adaparam::convert::{
     ConvertError, StateDict, bidirectional_from_burn, bidirectional_from_pytorch,
@@ -15,6 +15,7 @@ use adaparam::recurrent::{
 use burn::nn::activation::ActivationConfig;
 use burn::nn::{BiLstmConfig, GruConfig as BurnGruConfig, LstmConfig as BurnLstmConfig, LstmState};
 use burn::tensor::{Device, Distribution, Tensor, TensorData};
+use given::Given;
 
 /// Of sums of a few products of order one, in f32 and in other orders.
 const TOLERANCE: f32 = 2e-6;
@@ -33,44 +34,10 @@ fn assert_same<const N: usize>(found: Tensor<N>, expected: Tensor<N>) {
     assert_eq!(found.into_data(), expected.into_data());
 }
 
-/// What a PyTorch module was given and gave; see `pytorch/generate.py`.
-struct Given {
-    weights: StateDict,
-    others: BTreeMap<String, TensorData>,
-}
-
-impl Given {
-    fn read(name: &str) -> Self {
-        let path = given(&format!("{name}.safetensors"));
-        let bytes = std::fs::read(&path).unwrap();
-        let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
-        let (mut weights, mut others) = (StateDict::new(), BTreeMap::new());
-        for (name, view) in file.iter() {
-            let chunks = view.data().as_chunks::<4>().0.iter();
-            let values: Vec<f32> = chunks.map(|chunk| f32::from_le_bytes(*chunk)).collect();
-            let data = TensorData::new(values, view.shape().to_vec());
-            match name.strip_prefix("weights.") {
-                Some(name) => weights.insert(name.to_owned(), data),
-                None => others.insert(name.to_owned(), data),
-            };
-        }
-        Self { weights, others }
-    }
-
-    fn tensor(&self, name: &str) -> Tensor<3> {
-        Tensor::from_data(self.others[name].clone(), &Device::flex())
-    }
-
-    /// One layer's, `[B, H]`, of a final state, `[L, B, H]`.
-    fn state(&self, which: usize, layer: usize) -> Tensor<2> {
-        let all = self.tensor(&format!("state.{which}"));
-        all.narrow(0, layer, 1).squeeze_dim(0)
-    }
-}
-
-fn given(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pytorch");
-    folder.join(name)
+/// One layer's, `[B, H]`, of a final state of PyTorch's, `[L, B, H]`.
+fn final_state(given: &Given, which: usize, layer: usize) -> Tensor<2> {
+    let all = given.tensor(&format!("state.{which}"));
+    all.narrow(0, layer, 1).squeeze_dim(0)
 }
 
 fn state(state: &State, name: &str) -> Tensor<2> {
@@ -88,14 +55,14 @@ fn an_lstm_of_pytorch_gives_the_same_here_and_goes_back() {
         for l in 0..lstm.layers.len() {
             assert_close(
                 state(&after, &format!("layers.{l}.hidden")),
-                given.state(0, l),
+                final_state(&given, 0, l),
             );
             assert_close(
                 state(&after, &format!("layers.{l}.cell")),
-                given.state(1, l),
+                final_state(&given, 1, l),
             );
         }
-        assert_eq!(lstm_to_pytorch(&lstm), given.weights);
+        assert_eq!(lstm_to_pytorch(&lstm).unwrap(), given.weights);
     }
 }
 
@@ -117,12 +84,15 @@ fn a_bidirectional_lstm_of_pytorch_gives_the_same_here_and_goes_back() {
     for (l, layer) in layers.iter().enumerate() {
         let both = layer.forward(x);
         let hidden = "layers.0.hidden";
-        assert_close(state(&both.onward, hidden), given.state(0, 2 * l));
-        assert_close(state(&both.backward, hidden), given.state(0, 2 * l + 1));
+        assert_close(state(&both.onward, hidden), final_state(&given, 0, 2 * l));
+        assert_close(
+            state(&both.backward, hidden),
+            final_state(&given, 0, 2 * l + 1),
+        );
         x = both.output;
     }
     assert_close(x, given.tensor("output"));
-    assert_eq!(bidirectional_to_pytorch(&layers), given.weights);
+    assert_eq!(bidirectional_to_pytorch(&layers).unwrap(), given.weights);
 }
 
 #[test]
@@ -132,9 +102,9 @@ fn a_projected_lstm_of_pytorch_gives_the_same_here_and_goes_back() {
     assert_eq!(lstm.d_output(), 2);
     let (output, after) = lstm.forward(given.tensor("input"), None, None);
     assert_close(output, given.tensor("output"));
-    assert_close(state(&after, "layers.1.hidden"), given.state(0, 1));
-    assert_close(state(&after, "layers.1.cell"), given.state(1, 1));
-    assert_eq!(projected_to_pytorch(&lstm), given.weights);
+    assert_close(state(&after, "layers.1.hidden"), final_state(&given, 0, 1));
+    assert_close(state(&after, "layers.1.cell"), final_state(&given, 1, 1));
+    assert_eq!(projected_to_pytorch(&lstm).unwrap(), given.weights);
 }
 
 #[test]
@@ -143,7 +113,7 @@ fn a_gru_of_pytorch_gives_the_same_here_and_goes_back() {
     let gru = gru_from_pytorch(&given.weights, &Device::flex()).unwrap();
     let (output, after) = gru.forward(given.tensor("input"), None, None);
     assert_close(output, given.tensor("output"));
-    assert_close(state(&after, "layers.1.hidden"), given.state(0, 1));
+    assert_close(state(&after, "layers.1.hidden"), final_state(&given, 0, 1));
     assert_eq!(gru_to_pytorch(&gru).unwrap(), given.weights);
 }
 
@@ -151,7 +121,7 @@ fn a_gru_of_pytorch_gives_the_same_here_and_goes_back() {
 fn a_single_bias_becomes_two_of_which_one_is_zero() {
     let device = Device::flex();
     let lstm = LstmConfig::new(4, 3).init(&device);
-    let dict = lstm_to_pytorch(&lstm);
+    let dict = lstm_to_pytorch(&lstm).unwrap();
     assert_eq!(dict["bias_hh_l0"], TensorData::new(vec![0f32; 12], [12]));
     let same = lstm_from_pytorch(&dict, &device).unwrap();
     let x = normal([2, 5, 4], &device);
@@ -199,6 +169,60 @@ fn a_state_dict_that_does_not_fit_is_refused_by_name() {
     assert!(error.ends_with("bidirectional_from_pytorch"), "{error}");
     let error = refused(&Given::read("lstm_projected"), &|_| {});
     assert!(error.ends_with("projected_from_pytorch"), "{error}");
+    let error = refused(&plain, &|dict| {
+        dict.remove("weight_ih_l0");
+    });
+    assert!(error.starts_with("weight_ih_l0 is missing"), "{error}");
+    let error = refused(&plain, &|dict| {
+        let second = dict.remove("weight_ih_l1").unwrap();
+        dict.insert("weight_ih_l2".to_owned(), second);
+    });
+    assert!(error.starts_with("weight_ih_l1 is missing"), "{error}");
+    let error = refused(&plain, &|dict| {
+        dict.remove("bias_hh_l1");
+    });
+    assert!(error.starts_with("bias_hh_l1 is missing"), "{error}");
+    let put = |name: &str, shape: [usize; 2]| {
+        let (name, data) = (name.to_owned(), vec![0f32; shape[0] * shape[1]]);
+        move |dict: &mut StateDict| {
+            dict.insert(name.clone(), TensorData::new(data.clone(), shape));
+        }
+    };
+    let error = refused(&plain, &put("weight_ih_l0", [13, 4]));
+    assert!(
+        error.ends_with("it is [13, 4], and the first axis has 4 gates of one size"),
+        "{error}"
+    );
+    assert_eq!(
+        refused(&plain, &put("weight_ih_l1", [12, 5])),
+        "weight_ih_l1 is [12, 5]: must be [12, 3]"
+    );
+    let error = refused(&plain, &|dict| {
+        let whole = TensorData::new(vec![0i64; 12], [12]);
+        dict.insert("bias_ih_l0".to_owned(), whole);
+    });
+    assert!(
+        error.ends_with("weights are floating-point numbers"),
+        "{error}"
+    );
+    let error = refused(&Given::read("gru"), &|_| {});
+    assert!(
+        error.ends_with("convert it with gru_from_pytorch"),
+        "{error}"
+    );
+    let error = gru_from_pytorch(&plain.weights, &device).unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.ends_with("convert it with lstm_from_pytorch"),
+        "{error}"
+    );
+    let mut uneven = Given::read("lstm_bidirectional").weights;
+    put("weight_ih_l0_reverse", [16, 4])(&mut uneven);
+    let error = bidirectional_from_pytorch(&uneven, &device).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "weight_ih_l0_reverse is [16, 4]: must be [12, 4]"
+    );
     let empty = lstm_from_pytorch(&StateDict::new(), &device).unwrap_err();
     assert_eq!(
         empty.to_string(),
@@ -313,11 +337,27 @@ fn what_has_no_counterpart_is_refused_with_the_way_out() {
         "no layers: give at least one"
     );
 
+    let layer = BurnLstmConfig::new(4, 3, true).init(&device);
+    assert!(
+        text(lstm_from_burn(&[layer.clone(), layer]).unwrap_err())
+            .starts_with("layer 1 reads 4 numbers: the one below gives 3")
+    );
+    let layer = BurnGruConfig::new(4, 3, true).init(&device);
+    assert!(
+        text(gru_from_burn(&[layer.clone(), layer]).unwrap_err())
+            .starts_with("layer 1 reads 4 numbers: the one below gives 3")
+    );
+
     let skipping = LstmConfig::new(3, 3).with_skip(true).init(&device);
     assert!(text(lstm_to_burn(&skipping).unwrap_err()).starts_with("layers that skip"));
+    assert!(text(lstm_to_pytorch(&skipping).unwrap_err()).starts_with("layers that skip"));
     let two = LstmConfig::new(4, 3).with_n_layers(2);
     let pair = Bidirectional::new(two.init(&device), two.init(&device));
     assert!(text(bidirectional_to_burn(&pair).unwrap_err()).starts_with("2 layers"));
+    assert!(
+        text(bidirectional_to_pytorch(&[pair]).unwrap_err())
+            .starts_with("a direction of layer 0 has 2 layers")
+    );
     let cho = GruSettings {
         form: GruForm::Cho,
         ..GruSettings::default()

@@ -85,6 +85,56 @@ proptest! {
     }
 }
 
+/// Weights that a decomposition could stumble over, `[d_input, d_output]`.
+fn awkward(kind: usize, d_input: usize, d_output: usize, device: &Device) -> Tensor<2> {
+    let column = |width| normal([d_input, width], device);
+    match kind {
+        0 => Tensor::zeros([d_input, d_output], device),
+        // All singular values are the same.
+        1 => Tensor::<2>::eye(d_input.max(d_output), device).slice([0..d_input, 0..d_output]),
+        // One singular value, all others zero.
+        2 => column(1).matmul(normal([1, d_output], device)),
+        // A row of zeros, and a column.
+        3 => {
+            let weight = column(d_output);
+            let (row, first) = (
+                weight.clone().narrow(0, 0, 1),
+                weight.clone().narrow(1, 0, 1),
+            );
+            let weight = weight.slice_assign([0..1, 0..d_output], row.zeros_like());
+            weight.slice_assign([0..d_input, 0..1], first.zeros_like())
+        }
+        4 => column(d_output) * 1e6,
+        _ => column(d_output) * 1e-12,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn weights_without_full_rank_or_of_other_sizes_are_wrapped_as_well(
+        (d_input, d_output) in (1usize..70, 1usize..70),
+        kind in 0usize..6,
+        share in 0.0f64..1.0,
+        whole: bool,
+    ) {
+        let device = Device::flex();
+        let weight = awkward(kind, d_input, d_output, &device);
+        let linear = Linear { weight: Param::from_tensor(weight), bias: None };
+        let rank = 1 + (share * d_input.min(d_output) as f64) as usize;
+        let adaptation = Adaptation::Sva { rank: (!whole).then_some(rank) };
+        let layer = AdaptLinearConfig::new(adaptation).wrap(&linear);
+        let x = normal([3, d_input], &device);
+        let expected = linear.forward(x.clone());
+        // Rounding of sums grows with the size of the weight and of the input, and their length.
+        let size: f32 = linear.weight.val().square().sum().sqrt().into_scalar();
+        let length: f32 = x.clone().square().sum().sqrt().into_scalar();
+        let off = furthest(layer.forward(x), expected);
+        prop_assert!(off <= 2e-6 * size * length, "off by {off:e} of {size:e} and {length:e}");
+    }
+}
+
 /// The names of the parameters that get gradients.
 #[derive(Default)]
 struct Trained {
@@ -260,6 +310,24 @@ fn a_record_is_read_by_a_layer_that_was_made_in_the_same_way() {
 fn more_singular_values_than_there_are_is_refused() {
     let linear = LinearConfig::new(5, 3).init(&Device::flex());
     AdaptLinearConfig::new(Adaptation::Sva { rank: Some(4) }).wrap(&linear);
+}
+
+#[test]
+#[should_panic(expected = "rank = 0: a weight of 5 by 3 has 1 to 3 singular values")]
+fn no_singular_values_at_all_are_refused() {
+    let linear = LinearConfig::new(5, 3).init(&Device::flex());
+    AdaptLinearConfig::new(Adaptation::Sva { rank: Some(0) }).wrap(&linear);
+}
+
+#[test]
+#[should_panic(expected = "a weight is NaN: only a matrix of finite numbers has singular values")]
+fn a_weight_that_is_no_number_is_refused() {
+    let device = Device::flex();
+    let linear = Linear {
+        weight: Param::from_tensor(Tensor::from_floats([[1.0, f32::NAN]], &device)),
+        bias: None,
+    };
+    AdaptLinearConfig::new(Adaptation::Sva { rank: None }).wrap(&linear);
 }
 
 #[test]

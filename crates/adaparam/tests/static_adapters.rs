@@ -2,11 +2,12 @@
 //! and become plain weights again.
 
 use adaparam::adapt::{Ia3, Ia3Scale, ParameterCounts, ScaledSide, Svf, SvfShift, linear_weights};
-use burn::module::{Lora, Module};
+use burn::module::{Lora, Module, ModuleMapper, Param};
 use burn::nn::{Embedding, EmbeddingConfig, Linear, LinearConfig};
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::store::ModuleRecord;
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Device, Distribution, Int, Tensor};
+use proptest::prelude::*;
 
 #[derive(Module, Debug)]
 struct Block {
@@ -90,7 +91,10 @@ fn a_pattern_that_finds_nothing_is_refused_with_a_hint() {
         nothing.contains("it has blocks.0.up.weight, blocks.0.down.weight"),
         "{nothing}"
     );
-    assert!(error("(").starts_with("(: this is no regular expression"));
+    assert_eq!(
+        error("("),
+        "(: this is no regular expression: unclosed group"
+    );
 }
 
 #[test]
@@ -177,6 +181,99 @@ fn merged_weights_are_plain_and_give_the_same() {
                 .is_none()
         );
         assert_eq!(numbers(merged.forward(words(&evaluating))), expected);
+    }
+}
+
+fn normal<const N: usize>(shape: [usize; N], device: &Device) -> Tensor<N> {
+    Tensor::random(shape, Distribution::Normal(0.0, 1.0), device)
+}
+
+/// Gives the parameter of this name other numbers.
+struct Put {
+    name: &'static str,
+    numbers: Tensor<1>,
+    path: Vec<String>,
+}
+
+impl Put {
+    fn into<M: Module>(model: M, name: &'static str, numbers: Tensor<1>) -> M {
+        let path = Vec::new();
+        model.map(&mut Self {
+            name,
+            numbers,
+            path,
+        })
+    }
+}
+
+impl ModuleMapper for Put {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if self.path.last().is_some_and(|name| name == self.name) {
+            let numbers = self.numbers.clone();
+            return param.map(|before| numbers.reshape(before.shape()));
+        }
+        param
+    }
+}
+
+fn furthest(a: Tensor<2>, b: Tensor<2>) -> f32 {
+    (a - b).abs().max().into_scalar()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The product of the base with a diagonal, written out by hand, is what the layer computes with, before and after it
+    /// is merged.
+    #[test]
+    fn adapters_are_the_product_that_they_say_and_are_merged_into_it(
+        (d_input, d_output) in (1usize..30, 1usize..30),
+        bias: bool,
+        kind in 0usize..3,
+        rank in 1usize..40,
+    ) {
+        let device = Device::flex();
+        let plain = LinearConfig::new(d_input, d_output).with_bias(bias).init(&device);
+        let base = plain.weight.val();
+        let group = linear_weights(&plain, "").unwrap();
+        let mut model = plain.clone();
+        let expected = match kind {
+            0 | 1 => {
+                let (side, shape) = [
+                    (ScaledSide::Output, [1, d_output]),
+                    (ScaledSide::Input, [d_input, 1]),
+                ][kind];
+                model = model.apply_reparameterization(Ia3::new(group).with_side(side));
+                let scale = normal([shape[0] * shape[1]], &device);
+                model = Put::into(model, "scale", scale.clone());
+                base * scale.reshape(shape)
+            }
+            _ => {
+                model = model.apply_reparameterization(Svf::new(group).with_rank(rank));
+                let rank = rank.min(d_input).min(d_output);
+                let shift = normal([rank], &device);
+                model = Put::into(model, "shift", shift.clone());
+                let adapter = model.weight.reparameterization::<SvfShift>().unwrap();
+                let (down, up) = (adapter.down.val(), adapter.up.val());
+                prop_assert_eq!((down.dims(), up.dims()), ([d_input, rank], [rank, d_output]));
+                base + (down * shift.reshape([1, rank])).matmul(up)
+            }
+        };
+        prop_assert!(furthest(model.weight.val(), expected.clone()) < 1e-6);
+        let x = normal([4, d_input], &device);
+        let by_hand = Linear { weight: Param::from_tensor(expected), bias: plain.bias };
+        let merged = model.clone().materialize();
+        prop_assert_eq!(ParameterCounts::of(&merged).adapters, 0);
+        prop_assert!(furthest(merged.forward(x.clone()), by_hand.forward(x.clone())) < 1e-4);
+        prop_assert!(furthest(merged.forward(x.clone()), model.forward(x)) < 1e-4);
     }
 }
 

@@ -19,7 +19,7 @@ _STEPS = 256
 
 
 def load(path: str | Path, threads: int | None = None) -> Model:
-    """Opens a trained model: the best checkpoint of a run's folder, a checkpoint's folder, or an exported file.
+    """Opens a trained model: the best checkpoint of a run's folder, a checkpoint's folder, a hub folder, or an exported file.
 
     Args:
         path: as in ``adaparam generate PATH``.

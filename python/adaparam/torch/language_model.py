@@ -62,7 +62,7 @@ class LanguageModel(nn.Module):
 
     @classmethod
     def load(cls, path: str | Path) -> LanguageModel:
-        """Opens the best checkpoint of a run's folder, a checkpoint's folder, or an exported file."""
+        """Opens the best checkpoint of a run's folder, a checkpoint's folder, a hub folder, or an exported file."""
         return cls(open_trained(path))
 
     def forward(self, ids: Tensor, state=None):

@@ -310,14 +310,28 @@ fn devices() -> Vec<Finding> {
         found_on("wgpu", burn::tensor::DeviceKind::DefaultDevice),
         #[cfg(not(feature = "wgpu"))]
         not_built_in("wgpu", "any graphics card with Vulkan, Metal or DirectX 12"),
-        #[cfg(feature = "cuda")]
-        Finding::good("cuda", "built in: --device cuda"),
-        #[cfg(not(feature = "cuda"))]
-        not_built_in("cuda", "a graphics card of NVIDIA's"),
+        maybe_built_in(
+            cfg!(feature = "metal"),
+            "metal",
+            "a graphics card of Apple's",
+        ),
+        maybe_built_in(
+            cfg!(feature = "cuda"),
+            "cuda",
+            "a graphics card of NVIDIA's",
+        ),
+        maybe_built_in(cfg!(feature = "rocm"), "rocm", "a graphics card of AMD's"),
     ]
 }
 
-#[cfg(not(all(feature = "wgpu", feature = "cuda")))]
+fn maybe_built_in(is_built_in: bool, feature: &'static str, what: &str) -> Finding {
+    if is_built_in {
+        Finding::good(feature, format!("built in: --device {feature}"))
+    } else {
+        not_built_in(feature, what)
+    }
+}
+
 fn not_built_in(feature: &str, what: &str) -> Finding {
     Finding::absent(
         feature,

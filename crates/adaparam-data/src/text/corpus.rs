@@ -115,7 +115,7 @@ impl Corpus {
     }
 
     /// Encodes all three texts by a vocabulary that a model was trained with.
-    pub fn with_vocabulary(vocabulary: Vocabulary, texts: &TextSplit) -> Result<Self> {
+    fn with_vocabulary(vocabulary: Vocabulary, texts: &TextSplit) -> Result<Self> {
         Ok(Self {
             train: vocabulary.encode(&texts.train)?,
             valid: vocabulary.encode(&texts.valid)?,

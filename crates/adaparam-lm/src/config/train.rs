@@ -222,7 +222,7 @@ impl TrainSpec {
 
     /// The learning rate for a window of `length` rows in `epoch`, which counts from 0 and comes after epochs with these
     /// validation losses.
-    pub fn learning_rate_at(&self, epoch: u64, losses: &[f64], length: usize) -> f64 {
+    pub(crate) fn learning_rate_at(&self, epoch: u64, losses: &[f64], length: usize) -> f64 {
         let cuts = self.cuts().into_iter().filter(|&cut| epoch >= cut).count();
         let cut = (0..cuts).fold(1.0, |cut, _| cut * self.cut_factor);
         let divisor = self.schedule.settings().divisor(epoch, losses);
@@ -230,7 +230,7 @@ impl TrainSpec {
     }
 
     /// The share of the learning rate that a window of `length` rows gets.
-    pub fn rate_scale_of(&self, length: usize) -> f64 {
+    pub(crate) fn rate_scale_of(&self, length: usize) -> f64 {
         match self.rate_scale {
             RateScale::Read | RateScale::Drawn => self.windows().learning_rate_scale(length),
             RateScale::Nothing => 1.0,
@@ -238,12 +238,12 @@ impl TrainSpec {
     }
 
     /// Whether training is over, before its last epoch, after epochs with these validation losses.
-    pub fn stops_after(&self, losses: &[f64]) -> bool {
+    pub(crate) fn stops_after(&self, losses: &[f64]) -> bool {
         self.stop_interval > 0 && is_non_monotone(losses, self.stop_interval)
     }
 
     /// An optimiser that has made no update, with the average around it.
-    pub fn new_optimiser(&self, weights: &Weights) -> Box<dyn Optimiser> {
+    pub(crate) fn new_optimiser(&self, weights: &Weights) -> Box<dyn Optimiser> {
         let optimiser = self.optimiser.settings().init(self.common(), weights);
         self.average.settings().around(optimiser, weights)
     }
@@ -259,7 +259,7 @@ impl TrainSpec {
 
     /// The share of the learning rate that the update after `updates` others gets: it rises evenly over the first
     /// [`warm_up`](Self::warm_up) of them.
-    pub fn warmth_after(&self, updates: u64) -> f64 {
+    pub(crate) fn warmth_after(&self, updates: u64) -> f64 {
         if updates < self.warm_up {
             (updates + 1) as f64 / self.warm_up as f64
         } else {
@@ -366,7 +366,7 @@ impl DropoutSpec {
 
     /// The same with this rate of recurrent weights.
     #[must_use]
-    pub fn with_weight(mut self, weight: f64) -> Self {
+    pub(crate) fn with_weight(mut self, weight: f64) -> Self {
         self.weight = weight;
         self
     }

@@ -1,4 +1,4 @@
-use burn::module::{Module, ModuleVisitor, Param, ParamGroup};
+use burn::module::{Module, ModuleVisitor, Param, ParamGroup, ParamGroupError, ParamId};
 use burn::tensor::Tensor;
 use thiserror::Error;
 
@@ -34,11 +34,11 @@ pub enum NoSuchLinear {
 pub fn linear_weights<M: Module>(model: &M, pattern: &str) -> Result<ParamGroup, NoSuchLinear> {
     let matcher = ParamGroup::from_regex(pattern).map_err(|problem| NoSuchLinear::Pattern {
         pattern: pattern.to_owned(),
-        problem: format!("{problem:?}"),
+        problem: cause(&problem),
     })?;
     let mut finder = Finder::default();
     model.visit(&mut finder);
-    let id = burn::module::ParamId::new(); // a pattern looks at paths alone
+    let id = ParamId::new(); // a pattern looks at paths alone
     let matching: Vec<String> = finder
         .found
         .iter()
@@ -58,6 +58,13 @@ pub fn linear_weights<M: Module>(model: &M, pattern: &str) -> Result<ParamGroup,
         });
     }
     Ok(ParamGroup::from_paths(matching))
+}
+
+/// What is wrong with a pattern, in one line: the last one says it, those before show where.
+fn cause(problem: &ParamGroupError) -> String {
+    let ParamGroupError::InvalidPatternError(text) = problem;
+    let last = text.lines().last().unwrap_or_default();
+    last.trim_start_matches("error: ").to_owned()
 }
 
 /// Looks for `Linear`s, which are known by the name of their type and of their field.

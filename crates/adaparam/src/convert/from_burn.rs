@@ -20,7 +20,7 @@ use crate::recurrent::{
 ///
 /// # Errors
 ///
-/// If there are none, or if one does what ours cannot: reads backward, clips its memory, couples its gates, or has other
+/// If there are none, if one does not read what the one before gives, or if one does what ours cannot: reads backward, clips its memory, couples its gates, or has other
 /// activations.
 pub fn lstm_from_burn(layers: &[BurnLstm]) -> Result<Lstm, ConvertError> {
     if layers.iter().any(|layer| layer.reverse) {
@@ -75,7 +75,11 @@ fn stack(layers: &[BurnLstm]) -> Result<Lstm, ConvertError> {
         ));
     }
     let cells: Result<Vec<LstmCell>, ConvertError> = layers.iter().map(lstm_cell).collect();
-    Ok(Stacked::of(cells?).with_batch_first(batch_first))
+    let cells = cells?;
+    fit(cells
+        .iter()
+        .map(|cell| [&cell.weight_input, &cell.weight_hidden]))?;
+    Ok(Stacked::of(cells).with_batch_first(batch_first))
 }
 
 fn lstm_cell(layer: &BurnLstm) -> Result<LstmCell, ConvertError> {
@@ -110,17 +114,38 @@ fn lstm_cell(layer: &BurnLstm) -> Result<LstmCell, ConvertError> {
     })
 }
 
+/// Whether each layer, given by its weights for input and hidden state, reads as much as the one below gives.
+fn fit<'a>(layers: impl Iterator<Item = [&'a Param<Tensor<2>>; 2]>) -> Result<(), ConvertError> {
+    let mut below = None;
+    for (l, [weight_input, weight_hidden]) in layers.enumerate() {
+        let ([d_input, _], [d_hidden, _]) = (weight_input.dims(), weight_hidden.dims());
+        if let Some(below) = below.filter(|&below| below != d_input) {
+            return Err(no_counterpart(
+                &format!("layer {l} reads {d_input} numbers"),
+                &format!("the one below gives {below}; convert layers that do not fit one by one"),
+            ));
+        }
+        below = Some(d_hidden);
+    }
+    Ok(())
+}
+
 /// A stack of Burn's `Gru` layers, each of which reads what the one before gives, as one of ours.
 ///
 /// # Errors
 ///
-/// If there are none, or if one does what ours cannot: clips its state, or has other activations.
+/// If there are none, if one does not read what the one before gives, or if one does what ours cannot: clips its state, or
+/// has other activations.
 pub fn gru_from_burn(layers: &[BurnGru]) -> Result<Gru, ConvertError> {
     if layers.is_empty() {
         return Err(no_counterpart("no layers", "give at least one"));
     }
     let cells: Result<Vec<GruCell>, ConvertError> = layers.iter().map(gru_cell).collect();
-    Ok(Stacked::of(cells?))
+    let cells = cells?;
+    fit(cells
+        .iter()
+        .map(|cell| [&cell.weight_input, &cell.weight_hidden]))?;
+    Ok(Stacked::of(cells))
 }
 
 fn gru_cell(layer: &BurnGru) -> Result<GruCell, ConvertError> {

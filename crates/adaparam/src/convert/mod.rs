@@ -21,11 +21,37 @@
 //!
 //! let device = Device::flex();
 //! let lstm = LstmConfig::new(8, 16).with_n_layers(2).init(&device);
-//! let dict: StateDict = lstm_to_pytorch(&lstm); // weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l1, …
+//! let dict: StateDict = lstm_to_pytorch(&lstm)?; // weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l1, …
 //! assert_eq!(dict["weight_ih_l0"].shape().as_slice(), [64, 8]);
 //! let same = lstm_from_pytorch(&dict, &device)?;
 //! # Ok::<(), adaparam::convert::ConvertError>(())
 //! ```
+//!
+//! # Files
+//!
+//! A [`StateDict`] is what any of `burn-store`'s stores reads: `PytorchStore` what `torch.save` has written, `SafetensorsStore`
+//! safetensors. Names that a larger model puts before those of the layer are cut off on the way, and numbers of
+//! other precisions become those of the device:
+//!
+//! ```
+//! use adaparam::convert::{StateDict, bidirectional_from_pytorch};
+//! use burn_store::{ModuleStore, PytorchStore, bridge};
+//!
+//! // torch.save({"epoch": 3, "model": model.state_dict()}, "tagger.pt"), where model.lstm is an nn.LSTM
+//! let mut store = PytorchStore::from_file("tests/pytorch/tagger.pt").with_top_level_key("model");
+//! let mut dict = StateDict::new();
+//! for (name, tensor) in store.get_all_tensors()? {
+//!     if let Some(name) = name.strip_prefix("lstm.") {
+//!         dict.insert(name.to_owned(), bridge::to_data(tensor)?);
+//!     }
+//! }
+//! let layers = bidirectional_from_pytorch(&dict, &burn::tensor::Device::flex())?;
+//! # assert_eq!(layers.len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! PyTorch files are read and not written; the way back is a safetensors file, which `safetensors::serialize_to_file` makes of a
+//! `StateDict` and `safetensors.torch.load_file` reads in Python.
 
 mod from_burn;
 mod matrices;

@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use super::ConvertError;
 use super::from_burn::plain;
 use crate::recurrent::{
-    Bidirectional, Cell, Gru, GruCell, GruForm, Lstm, LstmCell, LstmDropout, ProjectedLstm,
+    Bidirectional, Gru, GruCell, GruForm, Lstm, LstmCell, LstmDropout, ProjectedLstm,
     ProjectedLstmCell, Stacked,
 };
 
@@ -31,8 +31,13 @@ pub fn lstm_from_pytorch(dict: &StateDict, device: &Device) -> Result<Lstm, Conv
     )?;
     layers.refuse("weight_hr", "projected_from_pytorch")?;
     layers.refuse(BACKWARD, "bidirectional_from_pytorch")?;
+    let mut below = None;
     let cells: Result<Vec<LstmCell>, ConvertError> = (0..layers.count)
-        .map(|l| Layer::new(dict, l, ONWARD, device).lstm())
+        .map(|l| {
+            let cell = Layer::new(dict, l, ONWARD, device).lstm(below)?;
+            below = Some(cell.d_hidden());
+            Ok(cell)
+        })
         .collect();
     Ok(Stacked::of(cells?))
 }
@@ -48,16 +53,16 @@ pub fn bidirectional_from_pytorch(
 ) -> Result<Vec<Bidirectional<Lstm>>, ConvertError> {
     let layers = Layers::of(dict, "a bidirectional nn.LSTM without projections")?;
     layers.refuse("weight_hr", "projected_from_pytorch")?;
-    let direction = |l, suffix| -> Result<Lstm, ConvertError> {
-        let cell = Layer::new(dict, l, suffix, device).lstm()?;
-        Ok(Stacked::of(vec![cell]))
-    };
+    let mut below = None;
     (0..layers.count)
         .map(|l| {
-            Ok(Bidirectional::new(
-                direction(l, ONWARD)?,
-                direction(l, BACKWARD)?,
-            ))
+            let onward = Layer::new(dict, l, ONWARD, device).lstm(below)?;
+            let backward = Layer::new(dict, l, BACKWARD, device);
+            backward.same_shape("weight_ih", &onward.weight_input)?;
+            let backward = backward.lstm(below)?;
+            below = Some(2 * onward.d_hidden());
+            let [onward, backward] = [onward, backward].map(|cell| Stacked::of(vec![cell]));
+            Ok(Bidirectional::new(onward, backward))
         })
         .collect()
 }
@@ -73,8 +78,13 @@ pub fn projected_from_pytorch(
 ) -> Result<ProjectedLstm, ConvertError> {
     let layers = Layers::of(dict, "an nn.LSTM with proj_size that is not bidirectional")?;
     layers.refuse(BACKWARD, "convert each direction with names of its own")?;
+    let mut below = None;
     let cells: Result<Vec<ProjectedLstmCell>, ConvertError> = (0..layers.count)
-        .map(|l| Layer::new(dict, l, ONWARD, device).projected())
+        .map(|l| {
+            let cell = Layer::new(dict, l, ONWARD, device).projected(below)?;
+            below = Some(cell.projection.dims()[1]);
+            Ok(cell)
+        })
         .collect();
     Ok(Stacked::of(cells?))
 }
@@ -87,55 +97,60 @@ pub fn projected_from_pytorch(
 pub fn gru_from_pytorch(dict: &StateDict, device: &Device) -> Result<Gru, ConvertError> {
     let layers = Layers::of(dict, "an nn.GRU that is not bidirectional")?;
     layers.refuse(BACKWARD, "convert each direction with names of its own")?;
+    let mut below = None;
     let cells: Result<Vec<GruCell>, ConvertError> = (0..layers.count)
-        .map(|l| Layer::new(dict, l, ONWARD, device).gru())
+        .map(|l| {
+            let cell = Layer::new(dict, l, ONWARD, device).gru(below)?;
+            below = Some(cell.weight_hidden.dims()[0]);
+            Ok(cell)
+        })
         .collect();
     Ok(Stacked::of(cells?))
 }
 
 /// Ours as the `state_dict` of an `nn.LSTM`. A second bias that ours has not is zero.
 ///
-/// # Panics
+/// # Errors
 ///
-/// Panics if layers skip or are added up, which no `nn.LSTM` does.
-pub fn lstm_to_pytorch(lstm: &Lstm) -> StateDict {
-    assert_plain(lstm);
+/// If layers skip or are added up, which no `nn.LSTM` does.
+pub fn lstm_to_pytorch(lstm: &Lstm) -> Result<StateDict, ConvertError> {
+    plain(lstm)?;
     let mut dict = StateDict::new();
     for (l, cell) in lstm.layers.iter().enumerate() {
         put_lstm(&mut dict, l, ONWARD, cell);
     }
-    dict
+    Ok(dict)
 }
 
 /// Ours as the `state_dict` of an `nn.LSTM(bidirectional=True)`: a pair of single layers for each of its layers.
 ///
-/// # Panics
+/// # Errors
 ///
-/// Panics if a direction has several layers.
-pub fn bidirectional_to_pytorch(layers: &[Bidirectional<Lstm>]) -> StateDict {
+/// As [`lstm_to_pytorch`], and if a direction has several layers.
+pub fn bidirectional_to_pytorch(layers: &[Bidirectional<Lstm>]) -> Result<StateDict, ConvertError> {
     let mut dict = StateDict::new();
     for (l, pair) in layers.iter().enumerate() {
         for (stack, suffix) in [(&pair.onward, ONWARD), (&pair.backward, BACKWARD)] {
-            assert_plain(stack);
+            plain(stack)?;
             let [cell] = stack.layers.as_slice() else {
-                panic!(
-                    "a direction of layer {l} has {} layers: give a pair of single layers for each",
-                    stack.layers.len()
-                );
+                return Err(ConvertError::NoCounterpart {
+                    what: format!("a direction of layer {l} has {} layers", stack.layers.len()),
+                    instead: "give a pair of single layers for each".to_owned(),
+                });
             };
             put_lstm(&mut dict, l, suffix, cell);
         }
     }
-    dict
+    Ok(dict)
 }
 
 /// Ours as the `state_dict` of an `nn.LSTM(proj_size=…)`.
 ///
-/// # Panics
+/// # Errors
 ///
-/// Panics if layers skip or are added up, which no `nn.LSTM` does.
-pub fn projected_to_pytorch(lstm: &ProjectedLstm) -> StateDict {
-    assert_plain(lstm);
+/// As [`lstm_to_pytorch`].
+pub fn projected_to_pytorch(lstm: &ProjectedLstm) -> Result<StateDict, ConvertError> {
+    plain(lstm)?;
     let mut dict = StateDict::new();
     for (l, cell) in lstm.layers.iter().enumerate() {
         put_weights(
@@ -153,20 +168,17 @@ pub fn projected_to_pytorch(lstm: &ProjectedLstm) -> StateDict {
         );
         dict.insert(format!("weight_hr_l{l}"), turned(&cell.projection));
     }
-    dict
+    Ok(dict)
 }
 
 /// Ours as the `state_dict` of an `nn.GRU`.
 ///
 /// # Errors
 ///
-/// If the reset gate acts on the hidden state ([`GruForm::Cho`]), which it does not in PyTorch.
-///
-/// # Panics
-///
-/// Panics if layers skip or are added up, which no `nn.GRU` does.
+/// If the reset gate acts on the hidden state ([`GruForm::Cho`]), which it does not in PyTorch, or if layers skip or are
+/// added up.
 pub fn gru_to_pytorch(gru: &Gru) -> Result<StateDict, ConvertError> {
-    assert_plain(gru);
+    plain(gru)?;
     let mut dict = StateDict::new();
     for (l, cell) in gru.layers.iter().enumerate() {
         if cell.form() == GruForm::Cho {
@@ -190,12 +202,6 @@ pub fn gru_to_pytorch(gru: &Gru) -> Result<StateDict, ConvertError> {
         );
     }
     Ok(dict)
-}
-
-fn assert_plain<C: Cell>(stack: &Stacked<C>) {
-    if let Err(error) = plain(stack) {
-        panic!("{error}");
-    }
 }
 
 fn put_lstm(dict: &mut StateDict, l: usize, suffix: &str, cell: &LstmCell) {
@@ -251,14 +257,17 @@ impl<'a> Layers<'a> {
             return Err(missing(dict, "weight_ih_l0".to_owned()));
         }
         for name in dict.keys() {
-            if !is_of_layer(name, count) {
-                return Err(ConvertError::Unknown {
-                    name: name.clone(),
-                    of,
-                    hint: format!(
-                        "give the tensors of the {count} layers alone, without the names of the modules around them"
-                    ),
-                });
+            match layer_of(name) {
+                Some(l) if l < count => {}
+                Some(_) => return Err(missing(dict, format!("weight_ih_l{count}"))),
+                None => {
+                    let hint = "give the tensors of this module alone, without the names of the modules around it";
+                    return Err(ConvertError::Unknown {
+                        name: name.clone(),
+                        of,
+                        hint: hint.to_owned(),
+                    });
+                }
             }
         }
         Ok(Self { dict, count, of })
@@ -277,17 +286,13 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// Whether a name is one of a layer below `count`.
-fn is_of_layer(name: &str, count: usize) -> bool {
+/// The number of the layer that a name tells of; none if it is the name of no tensor of a recurrent layer.
+fn layer_of(name: &str) -> Option<usize> {
     let name = name.strip_suffix(BACKWARD).unwrap_or(name);
     let known = ["weight_ih", "weight_hh", "weight_hr", "bias_ih", "bias_hh"];
-    known.iter().any(|known| {
-        let layer = name
-            .strip_prefix(known)
-            .and_then(|rest| rest.strip_prefix("_l"));
-        layer
-            .and_then(|l| l.parse().ok())
-            .is_some_and(|l: usize| l < count)
+    known.iter().find_map(|known| {
+        let layer = name.strip_prefix(known)?.strip_prefix("_l")?;
+        layer.parse().ok()
     })
 }
 
@@ -298,6 +303,13 @@ fn missing(dict: &StateDict, name: String) -> ConvertError {
         names => format!("there are {}", names.join(", ")),
     };
     ConvertError::Missing { name, hint }
+}
+
+/// The sizes of the weights that read the input.
+struct Sizes {
+    /// Of all gates together.
+    width: usize,
+    d_input: usize,
 }
 
 /// One layer in one direction.
@@ -318,9 +330,10 @@ impl<'a> Layer<'a> {
         }
     }
 
-    fn lstm(&self) -> Result<LstmCell, ConvertError> {
-        let shape = self.shape("weight_ih")?;
-        let (width, d_input) = (shape[0], shape[1]);
+    /// `below` is the width of what the layer reads, if there is a layer below.
+    fn lstm(&self, below: Option<usize>) -> Result<LstmCell, ConvertError> {
+        self.refuse_gates(3, "an nn.LSTM", "gru_from_pytorch")?;
+        let Sizes { width, d_input } = self.sizes(4, below)?;
         Ok(LstmCell {
             weight_input: self.weight("weight_ih", [width, d_input])?,
             weight_hidden: self.weight("weight_hh", [width, width / 4])?,
@@ -330,9 +343,9 @@ impl<'a> Layer<'a> {
         })
     }
 
-    fn projected(&self) -> Result<ProjectedLstmCell, ConvertError> {
-        let (shape, projection) = (self.shape("weight_ih")?, self.shape("weight_hr")?);
-        let (width, d_input, d_projection) = (shape[0], shape[1], projection[0]);
+    fn projected(&self, below: Option<usize>) -> Result<ProjectedLstmCell, ConvertError> {
+        let Sizes { width, d_input } = self.sizes(4, below)?;
+        let [d_projection, _] = self.shape("weight_hr")?;
         Ok(ProjectedLstmCell {
             weight_input: self.weight("weight_ih", [width, d_input])?,
             weight_hidden: self.weight("weight_hh", [width, d_projection])?,
@@ -342,9 +355,9 @@ impl<'a> Layer<'a> {
         })
     }
 
-    fn gru(&self) -> Result<GruCell, ConvertError> {
-        let shape = self.shape("weight_ih")?;
-        let (width, d_input) = (shape[0], shape[1]);
+    fn gru(&self, below: Option<usize>) -> Result<GruCell, ConvertError> {
+        self.refuse_gates(4, "an nn.GRU", "lstm_from_pytorch")?;
+        let Sizes { width, d_input } = self.sizes(3, below)?;
         Ok(GruCell::of(
             GruForm::Cudnn,
             self.weight("weight_ih", [width, d_input])?,
@@ -352,6 +365,60 @@ impl<'a> Layer<'a> {
             self.bias("bias_ih", width)?,
             self.bias("bias_hh", width)?,
         ))
+    }
+
+    /// The sizes of a layer with this number of gates.
+    fn sizes(&self, gates: usize, below: Option<usize>) -> Result<Sizes, ConvertError> {
+        let found = self.shape("weight_ih")?;
+        let [width, d_input] = found;
+        if found.contains(&0) || !width.is_multiple_of(gates) {
+            return Err(ConvertError::Unknown {
+                name: self.name("weight_ih"),
+                of: "a recurrent layer",
+                hint: format!("it is {found:?}, and the first axis has {gates} gates of one size"),
+            });
+        }
+        match below {
+            Some(below) if below != d_input => Err(ConvertError::Shape {
+                name: self.name("weight_ih"),
+                found: found.to_vec(),
+                expected: vec![width, below],
+            }),
+            _ => Ok(Sizes { width, d_input }),
+        }
+    }
+
+    /// Refuses the hidden weights of a layer that has another number of gates.
+    fn refuse_gates(
+        &self,
+        gates: usize,
+        of: &'static str,
+        instead: &str,
+    ) -> Result<(), ConvertError> {
+        let [rows, d_hidden] = self.shape("weight_hh")?;
+        if rows != gates * d_hidden {
+            return Ok(());
+        }
+        Err(ConvertError::Unknown {
+            name: self.name("weight_hh"),
+            of,
+            hint: format!(
+                "it is [{rows}, {d_hidden}], which are {gates} gates; convert it with {instead}"
+            ),
+        })
+    }
+
+    /// Refuses a matrix that is not of the shape that the other direction has, `[in, out]`.
+    fn same_shape(&self, kind: &str, other: &Param<Tensor<2>>) -> Result<(), ConvertError> {
+        let ([d_input, width], found) = (other.dims(), self.shape(kind)?);
+        if found == [width, d_input] {
+            return Ok(());
+        }
+        Err(ConvertError::Shape {
+            name: self.name(kind),
+            found: found.to_vec(),
+            expected: vec![width, d_input],
+        })
     }
 
     fn name(&self, kind: &str) -> String {
@@ -388,6 +455,17 @@ impl<'a> Layer<'a> {
                 expected: shape.to_vec(),
             });
         }
+        if !data.dtype().is_float() {
+            return Err(ConvertError::Unknown {
+                name: self.name(kind),
+                of: "a recurrent layer",
+                hint: format!(
+                    "its numbers are {:?}, and weights are floating-point numbers",
+                    data.dtype()
+                ),
+            });
+        }
+        // In the precision of the device, whatever the file has.
         Ok(Tensor::from_data(data.clone(), self.device))
     }
 

@@ -22,7 +22,8 @@ pub enum Adaptation {
     Output,
     /// `D(2) W D(1) x + D(0) b`.
     Io,
-    /// `U D Vᵀ x + D(0) b`, where `W = U S Vᵀ` is the singular value decomposition and `D` starts at `S`.
+    /// `U D Vᵀ x + D(0) b`, where `W = U S Vᵀ` is the singular value decomposition and `D` starts at `S`. It is taken once, in
+    /// `f64`, and its time grows with the square of the smaller side: nothing to wait for at some hundreds, felt at a thousand.
     Sva {
         /// How many of the largest singular values are adapted; all of them if nothing is said. The others stay what they
         /// are, in a remainder: `U_r D V_rᵀ x + R x + D(0) b`.

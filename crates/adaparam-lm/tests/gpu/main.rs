@@ -1,4 +1,5 @@
-//! The language model on a GPU device gives what it gives on the processor: forward, every gradient, and a few updates.
+//! Layers and the language model on a GPU device give what they give on the processor: forward, every gradient, and for the
+//! model a few updates.
 //!
 //! Built with the feature `wgpu` and run by `.ci/gpu`, which brings a software device and names it in
 //! `ADAPARAM_GPU_ADAPTER`.
@@ -6,6 +7,10 @@
 #![cfg(feature = "wgpu")]
 // What was compared, and with which device, is worth a line.
 #![allow(clippy::print_stdout)]
+
+mod layers;
+
+use std::sync::OnceLock;
 
 use adaparam::recurrent::{
     AdaptiveLstmSettings, LstmAdaptation, LstmSettings, PolicyModel, Summary,
@@ -23,6 +28,12 @@ const BATCH: usize = 5;
 
 /// The device, and the name of its adapter: without a Vulkan driver others would be taken in silence.
 fn gpu() -> Option<Device> {
+    // A device is set up once; tests share it.
+    static FOUND: OnceLock<Option<Device>> = OnceLock::new();
+    FOUND.get_or_init(find_gpu).clone()
+}
+
+fn find_gpu() -> Option<Device> {
     let Ok(expected) = std::env::var("ADAPARAM_GPU_ADAPTER") else {
         println!("SKIPPED: ADAPARAM_GPU_ADAPTER names no adapter");
         return None;
