@@ -288,8 +288,8 @@ pub fn newest(run: &Path) -> Result<Found, LmError> {
 fn newest_whole(run: &Path) -> Result<(PathBuf, Vec<Damaged>), LmError> {
     let mut damaged = Vec::new();
     for name in names(run).into_iter().rev() {
-        let path = run.join(FOLDER).join(name);
-        match verify(&path) {
+        let path = run.join(FOLDER).join(&name);
+        match verify(&path).and_then(|()| verify_name(&path, &name)) {
             Ok(()) => return Ok((path, damaged)),
             Err(problem) => damaged.push(Damaged { path, problem }),
         }
@@ -411,6 +411,20 @@ fn verify(folder: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Compares the name of a run's checkpoint with the place that it tells of: what is saved later would sort below one that is
+/// called newer than it is, and be removed as old.
+fn verify_name(folder: &Path, name: &str) -> Result<(), String> {
+    let place = folder.join(HEAD);
+    let head = fs::read(&place).map_err(|error| format!("{HEAD}: {error}"))?;
+    match checked_head(&place, &head) {
+        Ok(head) if head.counters.name() != name => {
+            Err(format!("it is {} under another name", head.counters.name()))
+        }
+        // What is not understood is told when it is read.
+        _ => Ok(()),
+    }
 }
 
 /// The configuration of a run and where it is, from the content of a `checkpoint.json`; `place` is what errors name.

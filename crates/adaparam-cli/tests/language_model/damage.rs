@@ -115,6 +115,28 @@ fn pipes_and_devices_under_the_names_of_files_are_not_waited_for() {
 }
 
 #[test]
+fn a_checkpoint_that_is_called_newer_than_it_is_is_passed_over() {
+    let tiny = TinyRun::new();
+    tiny.done(&["train", "tiny.toml", "--out", "whole"]);
+    stopped(&tiny);
+    let oldest = tiny.checkpoints("run").remove(0);
+    for later in ["step-00005000", "step-00006000", "step-00007000"] {
+        let copy = oldest.with_file_name(later);
+        fs::create_dir(&copy).unwrap();
+        for entry in fs::read_dir(&oldest).unwrap() {
+            let file = entry.unwrap().path();
+            fs::copy(&file, copy.join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    let output = tiny.run(&["resume", "run"]);
+    let told = stderr(&output);
+    assert!(output.status.success(), "{told}");
+    let expected = format!("it is {} under another name", name(&oldest));
+    assert_eq!(told.matches(&expected).count(), 3, "{told}");
+    assert!(tiny.result("run") == tiny.result("whole"));
+}
+
+#[test]
 fn a_finished_run_whose_best_checkpoint_is_damaged_is_no_other_model() {
     let tiny = TinyRun::new();
     tiny.done(&["train", "tiny.toml", "--out", "run"]);
