@@ -71,12 +71,13 @@ def measure(program, name):
 
 def main():
     arguments = sys.argv[1:]
-    rows, machine, into = {}, None, None
+    rows, machine, into, before = {}, None, None, {}
     if "--into" in arguments:
         at = arguments.index("--into")
         into = Path(arguments[at + 1])
         before = json.loads(into.read_text(encoding="utf-8"))
         rows, machine = {row["preset"]: row for row in before["runs"]}, before["machine"]
+        before = {key: value for key, value in before.items() if key in ("not_measured", "before")}
         del arguments[at : at + 2]
     program, names = str(Path(arguments[0]).resolve()), arguments[1:]
     if names == ["all"]:
@@ -91,7 +92,7 @@ def main():
             told = f"{name}: took more than {MINUTES} minutes"
         print(told, file=sys.stderr)
         what = "forecast beside the peak of the process, of three windows of made-up words and all that follows them"
-        record = {"what": what, "command": "bench/memory.py", "machine": machine, "runs": list(rows.values())}
+        record = {"what": what, "command": "bench/memory.py", "machine": machine, "runs": list(rows.values())} | before
         if into:
             into.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if not into:
