@@ -67,7 +67,11 @@ fn products() {
                     (&mut c, n + 1),
                     add,
                 );
-                assert!(c.chunks(n + 1).all(|row| row[n] == 0.5), "between rows");
+                assert!(
+                    c.chunks(n + 1)
+                        .all(|row| row[n].to_bits() == 0.5_f32.to_bits()),
+                    "between rows"
+                );
                 c
             })
         });
