@@ -2,11 +2,12 @@
 """The memory forecast of presets beside the most that a run has taken: three windows of training, then all that comes after an
 epoch, its checkpoint, validation, test and page.
 
-    bench/memory.py target/release/adaparam all > results/memory.json
+    bench/memory.py target/release/adaparam all --into results/memory.json
     bench/memory.py target/release/adaparam quick ptb-17m ptb-2m:train.parts=4
 
 Words are made up, each of them once, so that the vocabulary is as large as three windows; windows are all of one length, since
-three draws say nothing of the longest. With --keep FILE, rows of that file are kept unless they are measured again.
+three draws say nothing of the longest. With --into FILE, rows of that file are kept unless they are measured again, and each is
+written as soon as it is there; otherwise all are printed.
 """
 
 import json
@@ -19,7 +20,7 @@ import tomllib
 from pathlib import Path
 
 WINDOWS = 3
-MINUTES = 10
+MINUTES = 40
 
 
 def text(words, first=0):
@@ -70,11 +71,13 @@ def measure(program, name):
 
 def main():
     arguments = sys.argv[1:]
-    rows, machine = {}, None
-    if "--keep" in arguments:
-        at = arguments.index("--keep")
-        before = json.loads(Path(arguments[at + 1]).read_text(encoding="utf-8"))
+    rows, machine, into, before = {}, None, None, {}
+    if "--into" in arguments:
+        at = arguments.index("--into")
+        into = Path(arguments[at + 1])
+        before = json.loads(into.read_text(encoding="utf-8"))
         rows, machine = {row["preset"]: row for row in before["runs"]}, before["machine"]
+        before = {key: value for key, value in before.items() if key in ("not_measured", "before")}
         del arguments[at : at + 2]
     program, names = str(Path(arguments[0]).resolve()), arguments[1:]
     if names == ["all"]:
@@ -88,9 +91,13 @@ def main():
             rows[name] = {"preset": name, "not_measured": f"took more than {MINUTES} minutes"}
             told = f"{name}: took more than {MINUTES} minutes"
         print(told, file=sys.stderr)
-    what = "forecast beside the peak of the process, of three windows of made-up words and all that follows them"
-    json.dump({"what": what, "machine": machine, "runs": list(rows.values())}, sys.stdout, indent=1)
-    print()
+        what = "forecast beside the peak of the process, of three windows of made-up words and all that follows them"
+        record = {"what": what, "command": "bench/memory.py", "machine": machine, "runs": list(rows.values())} | before
+        if into:
+            into.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    if not into:
+        json.dump(record, sys.stdout, indent=1)
+        print()
 
 
 if __name__ == "__main__":

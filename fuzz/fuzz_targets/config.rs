@@ -8,16 +8,17 @@ use adaparam_lm::LanguageModelConfig;
 static DEFAULT: LazyLock<LanguageModelConfig> = LazyLock::new(LanguageModelConfig::default);
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    if let Ok(config) = LanguageModelConfig::parse("x", text)
+    // One line is a change of a key, more are a configuration.
+    if let Some((key, value)) = text.split_once('=')
+        && !text.contains('\n')
+    {
+        if let Ok(config) = DEFAULT.with(key, value) {
+            let _ = config.check();
+        }
+    } else if let Ok(config) = LanguageModelConfig::parse("x", text)
         && config.check().is_ok()
         && adaparam_fuzz::is_chosen(text)
     {
         let _ = config.model.parameter_count(10);
-    }
-    if let Some((key, value)) = text.split_once('=')
-        && !key.contains('\n')
-        && let Ok(config) = DEFAULT.with(key, value)
-    {
-        let _ = config.check();
     }
 });

@@ -8,7 +8,7 @@ pub(crate) use std::thread::{self, JoinHandle, Thread};
 
 /// How often an idle thread looks for work before it sleeps: for some hundred microseconds at most,
 /// longer than the gap between two phases of a step.
-pub(crate) const LOOKS_BEFORE_SLEEP: u32 = 4_000;
+pub(crate) const LOOKS_BEFORE_SLEEP: u32 = if cfg!(miri) { 4 } else { 4_000 };
 
 /// Stands between a write and a read that must not change places, both `SeqCst`: which is enough, and nothing more is done.
 /// Loom takes `SeqCst` for less than it is, and needs a fence here.

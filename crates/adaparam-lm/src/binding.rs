@@ -3,13 +3,12 @@
 //! The run's record and each of its checkpoints state it. It is carried along as it was written, so that keys which
 //! come later change no sum; only a change of keys renews it.
 
-use std::fs;
 use std::path::Path;
 
 use adaparam_data::checksum::Checksum;
 use adaparam_data::text::Vocabulary;
-use adaparam_runs::RunError;
 use adaparam_runs::record::RunRecord;
+use adaparam_runs::{RunError, ordinary_file};
 use serde::{Deserialize, Serialize};
 
 use crate::LmError;
@@ -141,7 +140,14 @@ pub(crate) fn edited(folder: &Path, snapshot: &Snapshot) -> Option<String> {
 /// The configuration file of a run, if there is one.
 fn read_config(folder: &Path) -> Option<Result<LanguageModelConfig, LmError>> {
     let path = folder.join(CONFIG);
-    let text = fs::read_to_string(&path).ok()?;
+    if !path.exists() {
+        return None;
+    }
+    let read = ordinary_file::read_to_string(&path);
+    let text = match read.map_err(RunError::file(&path, "cannot read this file")) {
+        Ok(text) => text,
+        Err(error) => return Some(Err(error.into())),
+    };
     let config = LanguageModelConfig::parse(&path.display().to_string(), &text);
     Some(config.map_err(|error| {
         let rule =

@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 
 use adaparam_data::checksum::Checksum;
 use adaparam_data::text::Vocabulary;
-use adaparam_runs::RunError;
 use adaparam_runs::whole_file::{UNFINISHED, remove, set_aside, write_folder};
+use adaparam_runs::{RunError, ordinary_file};
 use serde::{Deserialize, Serialize};
 
 use crate::LmError;
 use crate::binding::{Binding, check_record};
 use crate::config::{LanguageModelConfig, Version1};
 use crate::log::LogMark;
-use crate::snapshot::{Counters, Snapshot, all_finite, weights_from};
+use crate::snapshot::{Best, Counters, Snapshot, all_finite, weights_from};
 use crate::team::Team;
 use crate::tensor_file::TensorFile;
 
@@ -288,8 +288,8 @@ pub fn newest(run: &Path) -> Result<Found, LmError> {
 fn newest_whole(run: &Path) -> Result<(PathBuf, Vec<Damaged>), LmError> {
     let mut damaged = Vec::new();
     for name in names(run).into_iter().rev() {
-        let path = run.join(FOLDER).join(name);
-        match verify(&path) {
+        let path = run.join(FOLDER).join(&name);
+        match verify(&path).and_then(|()| verify_name(&path, &name)) {
             Ok(()) => return Ok((path, damaged)),
             Err(problem) => damaged.push(Damaged { path, problem }),
         }
@@ -313,6 +313,19 @@ fn newest_whole(run: &Path) -> Result<(PathBuf, Vec<Damaged>), LmError> {
 /// If the best one is damaged: no other model is the one that its epoch's numbers belong to.
 pub fn best(run: &Path) -> Result<Found, LmError> {
     let (newest, damaged) = newest_whole(run)?;
+    let is_damaged = |problem: &str, path: &Path| {
+        let rule = format!(
+            "the checkpoint of the best epoch is damaged: {problem}; bring it back, or name another one, such as {}",
+            newest.display()
+        );
+        RunError::folder(path, rule)
+    };
+    // What a finished run says of itself is of this checkpoint, which the older ones do not know of.
+    if let Some(told) = of_result(run)
+        && let Some(best) = damaged.iter().find(|found| found.path.ends_with(&told))
+    {
+        return Err(is_damaged(&best.problem, &best.path).into());
+    }
     let place = newest.join(HEAD);
     let content = fs::read(&place).map_err(RunError::file(&place, "cannot read this file"))?;
     let head = checked_head(&place, &content)?;
@@ -321,14 +334,8 @@ pub fn best(run: &Path) -> Result<Found, LmError> {
         None => newest,
         Some(best) => {
             let path = run.join(FOLDER).join(&best.checkpoint);
-            verify(&path).map_err(|problem| {
-                let rule = format!(
-                    "the checkpoint of the best epoch is damaged: {problem}; bring it back, or name another one, such \
-                     as {}",
-                    newest.display()
-                );
-                RunError::folder(&path, rule)
-            })?;
+            verify(&path).map_err(|problem| is_damaged(&problem, &path))?;
+            check_best(&path, best)?;
             path
         }
     };
@@ -337,6 +344,40 @@ pub fn best(run: &Path) -> Result<Found, LmError> {
         path,
         damaged,
     })
+}
+
+/// Refuses a checkpoint that is not the one that the run remembers as its best, but another one under its name.
+fn check_best(path: &Path, remembered: &Best) -> Result<(), LmError> {
+    let place = path.join(HEAD);
+    let content = fs::read(&place).map_err(RunError::file(&place, "cannot read this file"))?;
+    let there = checked_head(&place, &content)?.counters;
+    let tells = there.best.as_ref().map(|best| (best.epoch, best.loss));
+    let is_it = tells.is_none_or(|told| told == (remembered.epoch, remembered.loss));
+    if is_it && there.name() == remembered.checkpoint {
+        return Ok(());
+    }
+    let told = tells.map_or("no epoch".to_owned(), |(epoch, loss)| {
+        format!("epoch {epoch} with validation loss {loss}")
+    });
+    let rule = format!(
+        "is not the checkpoint of this run's best epoch, {} with validation loss {}: it is {} and tells of {told}; bring \
+         the right one back, or name another one",
+        remembered.epoch,
+        remembered.loss,
+        there.name()
+    );
+    Err(RunError::folder(path, rule).into())
+}
+
+/// The checkpoint that the result of a finished run tells of.
+fn of_result(run: &Path) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Told {
+        checkpoint: String,
+    }
+    let text = ordinary_file::read(&run.join("result.json")).ok()?;
+    let told: Told = serde_json::from_slice(&text).ok()?;
+    Some(told.checkpoint)
 }
 
 /// Whether a folder is a checkpoint, whole or not.
@@ -355,9 +396,14 @@ pub fn open(folder: &Path) -> Result<Snapshot, LmError> {
 
 /// Compares every file of a checkpoint with its sum.
 fn verify(folder: &Path) -> Result<(), String> {
-    let sums = fs::read_to_string(folder.join(SUMS)).map_err(|error| format!("{SUMS}: {error}"))?;
+    let problem = |name: &str| {
+        let name = name.to_owned();
+        move |error| format!("{name}: {error}")
+    };
+    let sums = ordinary_file::read_to_string(&folder.join(SUMS)).map_err(problem(SUMS))?;
     for name in [WEIGHTS, OPTIMISER, STATE, VOCABULARY, HEAD] {
         let path = folder.join(name);
+        ordinary_file::check(&path).map_err(problem(name))?;
         let sum = Checksum::of_file(&path).map_err(|error| error.to_string())?;
         let line = format!("{sum}  {name}");
         if !sums.lines().any(|sum| sum == line) {
@@ -365,6 +411,20 @@ fn verify(folder: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Compares the name of a run's checkpoint with the place that it tells of: what is saved later would sort below one that is
+/// called newer than it is, and be removed as old.
+fn verify_name(folder: &Path, name: &str) -> Result<(), String> {
+    let place = folder.join(HEAD);
+    let head = fs::read(&place).map_err(|error| format!("{HEAD}: {error}"))?;
+    match checked_head(&place, &head) {
+        Ok(head) if head.counters.name() != name => {
+            Err(format!("it is {} under another name", head.counters.name()))
+        }
+        // What is not understood is told when it is read.
+        _ => Ok(()),
+    }
 }
 
 /// The configuration of a run and where it is, from the content of a `checkpoint.json`; `place` is what errors name.

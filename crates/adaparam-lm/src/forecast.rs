@@ -53,7 +53,7 @@ pub struct MemoryForecast {
     /// The buffers of the longest window that is to be expected.
     pub activations: usize,
     /// The most that is held besides at any time: a checkpoint that is written, the packed weights and buffers that a text
-    /// is read with, or the best model while it is tested.
+    /// is read with, or the best model while it is tested. Where tensors compute, what of that is more than a window's.
     pub besides: usize,
 }
 
@@ -102,10 +102,16 @@ impl MemoryForecast {
         // The gradients and buffers of training are gone then; a file is held as bytes and as numbers.
         let loading = numbers.saturating_mul(2 * kept.max(1));
         let testing = loading.max(numbers.saturating_mul(kept).saturating_add(reading));
+        // Buffers of kernels stay from window to window; tensors are gone when their window is.
+        let besides = if is_by_kernels(&undrawn) {
+            saving.max(reading).max(testing.saturating_sub(activations))
+        } else {
+            saving.max(reading).max(testing).saturating_sub(activations)
+        };
         Self {
             parameters,
             activations,
-            besides: saving.max(reading).max(testing.saturating_sub(activations)),
+            besides,
         }
     }
 
@@ -137,6 +143,11 @@ fn longest_window(train: &TrainSpec) -> usize {
     let draws = WINDOWS_OF_AN_EPOCH * train.epochs.max(1) as f64;
     let above = train.window_deviation * (2.0 * draws.ln()).sqrt();
     (train.window.saturating_add(above as usize)).max(train.window_minimum)
+}
+
+/// Whether kernels compute all of a model.
+fn is_by_kernels(model: &LanguageModel) -> bool {
+    model.layers().fused().is_some() && model.head().kernels().is_some()
 }
 
 /// The buffers for windows of so many rows of so many columns, with word vectors of this width.
@@ -217,6 +228,15 @@ mod tests {
         assert_eq!(quarters.parameters, whole.parameters + 3 * gradient);
         assert!(quarters.activations < whole.activations / 2);
         assert_eq!(total("train.batch", "18446744073709551"), usize::MAX);
+    }
+
+    #[test]
+    fn what_tensors_of_a_window_took_is_free_between_windows() {
+        let config = LanguageModelConfig::default().with("model.cell.kind", "gru");
+        let memory = MemoryForecast::of(&config.unwrap(), 10_000);
+        let by_kernels = MemoryForecast::of(&LanguageModelConfig::default(), 10_000);
+        assert!(by_kernels.besides > 0);
+        assert!(memory.activations > by_kernels.besides && memory.besides == 0);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use adaparam_runs::RunError;
 use adaparam_runs::lock::is_held;
 use adaparam_runs::record::RunRecord;
+use adaparam_runs::{RunError, ordinary_file};
 use serde::Deserialize;
 
 use crate::LmError;
@@ -76,8 +76,8 @@ impl RunHistory {
             return Err(RunError::folder(folder, rule).into());
         }
         let path = folder.join(CONFIG);
-        let text =
-            fs::read_to_string(&path).map_err(RunError::file(&path, "cannot read this file"))?;
+        let text = ordinary_file::read_to_string(&path)
+            .map_err(RunError::file(&path, "cannot read this file"))?;
         let config = LanguageModelConfig::parse(&path.display().to_string(), &text)?;
         let result = fs::read_to_string(folder.join(RESULT)).ok();
         let result = result.and_then(|text| serde_json::from_str(&text).ok());

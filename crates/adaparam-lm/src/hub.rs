@@ -8,12 +8,11 @@
 //! | `README.md` | the model card |
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use adaparam_data::checksum::Checksum;
-use adaparam_runs::RunError;
 use adaparam_runs::record::RunRecord;
+use adaparam_runs::{RunError, ordinary_file};
 use serde::{Deserialize, Serialize};
 
 use crate::LmError;
@@ -130,11 +129,13 @@ pub(crate) fn read_hub(folder: &Path) -> Result<(PathBuf, TensorFile, FileNote),
         path: path.to_path_buf(),
         problem,
     };
-    let text = fs::read_to_string(&path).map_err(RunError::file(&path, "cannot read this file"))?;
+    let text = ordinary_file::read_to_string(&path)
+        .map_err(RunError::file(&path, "cannot read this file"))?;
     let config = parse(&text).map_err(|problem| fault(&path, problem))?;
     let bytes_of = |name: &str| -> Result<(PathBuf, Vec<u8>), LmError> {
         let path = folder.join(name);
-        let bytes = fs::read(&path).map_err(RunError::file(&path, "cannot read this file"))?;
+        let bytes =
+            ordinary_file::read(&path).map_err(RunError::file(&path, "cannot read this file"))?;
         let sum = Checksum::of(&bytes).to_string();
         if config.sha256.get(name) == Some(&sum) {
             return Ok((path, bytes));
@@ -270,6 +271,8 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use adaparam_data::text::{Text, Vocabulary};
 
     use super::*;

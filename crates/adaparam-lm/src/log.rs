@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use adaparam_data::checksum::RunningSum;
 use adaparam_runs::whole_file::{set_aside, write_whole};
-use adaparam_runs::{RunError, fault};
+use adaparam_runs::{RunError, fault, ordinary_file};
 use flate2::read::GzDecoder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -32,7 +32,7 @@ pub(crate) fn has_log(run: &Path) -> bool {
 
 /// What the loss log of a run says, as far as it can be read; nothing where there is none.
 pub(crate) fn read_log(run: &Path) -> String {
-    if let Ok(log) = fs::read_to_string(run.join(LOG)) {
+    if let Ok(log) = ordinary_file::read_to_string(&run.join(LOG)) {
         return log;
     }
     let mut log = Vec::new();
@@ -208,7 +208,7 @@ pub(crate) fn rounded(value: f64) -> f64 {
 /// The sum of what the log held when the checkpoint was written, or what is wrong with it.
 fn written(path: &Path, snapshot: &Snapshot) -> Result<RunningSum, String> {
     let bytes = snapshot.counters.log_bytes;
-    let content = match fs::read(path) {
+    let content = match ordinary_file::read(path) {
         Ok(content) => content,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(format!("cannot be read: {error}")),

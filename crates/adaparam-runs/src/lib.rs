@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`run_folder`] | the folder that a run leaves behind |
+//! | [`ordinary_file`] | files of other people, which may be no files |
 //! | [`whole_file`] | files and folders that are whole or not there at all |
 //! | [`record`] | how a run came about |
 //! | [`fault`] | faults of the disk on request, for tests |
@@ -20,6 +21,7 @@ mod error;
 pub mod fault;
 pub mod jobs;
 pub mod lock;
+pub mod ordinary_file;
 pub mod record;
 pub mod run_folder;
 pub mod toml_file;

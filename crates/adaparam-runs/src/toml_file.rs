@@ -66,7 +66,9 @@ pub fn plain(message: &str) -> String {
 fn suggestion(message: &str) -> Option<String> {
     let mut names = message.split('`').skip(1).step_by(2);
     let found = names.next().filter(|_| message.starts_with("unknown "))?;
+    // Nobody misspells a name by so much, and the distance takes as many steps as the lengths' product.
     names
+        .filter(|name| found.len() <= 2 * name.len().max(3))
         .map(|name| (strsim::osa_distance(found, name), name))
         .filter(|(distance, name)| *distance <= name.len().max(3) / 2)
         .min()

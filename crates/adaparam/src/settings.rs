@@ -68,9 +68,11 @@ pub trait Kind:
 
 /// The name nearest to one that was misspelt, if there is one near enough.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let distances = known
+    // Nobody misspells a name by so much, and the distance takes as many steps as the lengths' product.
+    let known = known
         .into_iter()
-        .map(|known| (strsim::osa_distance(name, known), known));
+        .filter(|known| name.len() <= 2 * known.len().max(3));
+    let distances = known.map(|known| (strsim::osa_distance(name, known), known));
     let near = distances.filter(|(distance, known)| *distance <= known.len().max(3) / 2);
     near.min().map(|(_, known)| known)
 }

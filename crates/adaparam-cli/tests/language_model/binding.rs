@@ -135,3 +135,42 @@ fn a_checkpoint_without_a_binding_still_loads_and_gets_one() {
     tiny.done(&["resume", "run"]);
     assert_eq!(json(&tiny, "run/record.json")["binding"], bound.unwrap());
 }
+
+#[test]
+fn the_best_checkpoint_of_another_run_under_the_name_of_ones_own_is_refused() {
+    let tiny = TinyRun::new();
+    // A learning rate that grows worse makes the first epoch the best.
+    let worse = [
+        "--set",
+        "train.cut_after=[1]",
+        "--set",
+        "train.cut_factor=0.001",
+    ];
+    let best = |run: &str| {
+        let result = json(&tiny, &format!("{run}/result.json"));
+        let name = result["checkpoint"].as_str().unwrap().to_owned();
+        assert!(name.ends_with("-epoch-1"), "{name}");
+        tiny.path(run).join("checkpoints").join(name)
+    };
+    tiny.done(&[&["train", "tiny.toml", "--out", "one"][..], &worse].concat());
+    tiny.done(
+        &[
+            &["train", "tiny.toml", "--out", "two", "--seed", "2"][..],
+            &worse,
+        ]
+        .concat(),
+    );
+    let (own, other) = (best("one"), best("two"));
+    fs::remove_dir_all(&own).unwrap();
+    copy(&other, &own);
+    // A finished run is read, and one whose test is still to come is tested: neither with the other's model.
+    let refused = |command: &str| {
+        let error = tiny.refused(&[command, "one"]);
+        let expected = "is not the checkpoint of this run's best epoch, 1 with validation loss";
+        assert!(error.contains(expected), "{command}: {error}");
+    };
+    refused("eval");
+    fs::remove_file(tiny.path("one/result.json")).unwrap();
+    refused("resume");
+    assert!(!tiny.path("one/result.json").exists());
+}

@@ -71,6 +71,102 @@ fn a_checkpoint_replaced_by_a_file_or_a_dead_link_is_one_that_is_damaged() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_under_the_names_of_files_are_not_waited_for() {
+    let tiny = TinyRun::new();
+    tiny.done(&["train", "tiny.toml", "--out", "run"]);
+    let newest = tiny.checkpoints("run").pop().unwrap();
+    for file in [
+        "weights.safetensors",
+        "vocabulary.txt",
+        "checkpoint.json",
+        "SHA256SUMS",
+    ] {
+        let path = newest.join(file);
+        let content = fs::read(&path).unwrap();
+        for pipe in [true, false] {
+            fs::remove_file(&path).unwrap();
+            if pipe {
+                let made = std::process::Command::new("mkfifo").arg(&path).status();
+                assert!(made.unwrap().success());
+            } else {
+                std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+            }
+            let error = tiny.refused(&["eval", newest.to_str().unwrap()]);
+            let expected = if file == "checkpoint.json" {
+                ""
+            } else {
+                "no ordinary file"
+            };
+            assert!(error.contains(expected), "{file}: {error}");
+            let told = tiny.refused(&["eval", "run"]);
+            assert!(told.contains("the best epoch is damaged"), "{file}: {told}");
+        }
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, content).unwrap();
+    }
+    tiny.done(&["eval", "run"]);
+    let config = tiny.path("run/config.toml");
+    fs::remove_file(&config).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &config).unwrap();
+    let error = tiny.refused(&["resume", "run"]);
+    assert!(error.contains("no ordinary file"), "{error}");
+}
+
+#[test]
+fn a_checkpoint_that_is_called_newer_than_it_is_is_passed_over() {
+    let tiny = TinyRun::new();
+    tiny.done(&["train", "tiny.toml", "--out", "whole"]);
+    stopped(&tiny);
+    let oldest = tiny.checkpoints("run").remove(0);
+    for later in ["step-00005000", "step-00006000", "step-00007000"] {
+        let copy = oldest.with_file_name(later);
+        fs::create_dir(&copy).unwrap();
+        for entry in fs::read_dir(&oldest).unwrap() {
+            let file = entry.unwrap().path();
+            fs::copy(&file, copy.join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    let output = tiny.run(&["resume", "run"]);
+    let told = stderr(&output);
+    assert!(output.status.success(), "{told}");
+    let expected = format!("it is {} under another name", name(&oldest));
+    assert_eq!(told.matches(&expected).count(), 3, "{told}");
+    assert!(tiny.result("run") == tiny.result("whole"));
+}
+
+#[test]
+fn a_finished_run_whose_best_checkpoint_is_damaged_is_no_other_model() {
+    let tiny = TinyRun::new();
+    tiny.done(&["train", "tiny.toml", "--out", "run"]);
+    let result = fs::read(tiny.path("run/result.json")).unwrap();
+    let result: Value = serde_json::from_slice(&result).unwrap();
+    let best = result["checkpoint"].as_str().unwrap().to_owned();
+    let newest = tiny.checkpoints("run").pop().unwrap();
+    assert_eq!(name(&newest), best, "the last epoch is the best");
+    let weights = newest.join("weights.safetensors");
+    let mut content = fs::read(&weights).unwrap();
+    let middle = content.len() / 2;
+    content[middle] ^= 1;
+    fs::write(&weights, content).unwrap();
+    // The checkpoint before it is whole, and knows of a best epoch of its own.
+    for arguments in [
+        vec!["eval", "run"],
+        vec!["generate", "run"],
+        vec!["export", "run", "model.safetensors"],
+    ] {
+        let error = tiny.refused(&arguments);
+        assert!(
+            error.contains(&best) && error.contains("name another one, such as"),
+            "{arguments:?}: {error}"
+        );
+    }
+    assert!(!tiny.path("model.safetensors").exists());
+    tiny.done(&["resume", "run"]);
+    tiny.done(&["eval", "run"]);
+}
+
 #[test]
 fn a_lost_or_damaged_loss_log_is_rebuilt_as_far_as_it_can_be() {
     let tiny = TinyRun::new();

@@ -568,6 +568,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "touches no memory, and takes minutes there")]
     fn a_shorter_product_needs_no_more_room() {
         let paths = Instructions::available()
             .into_iter()
