@@ -20,16 +20,16 @@ def all_numbers(tensors: Sequence[Tensor]) -> list[tuple[int, int]]:
     return [(tensor.data_ptr(), tensor.numel()) for tensor in tensors]
 
 
-def readable(of: str, tensor: Tensor) -> Tensor:
+def contiguous(of: str, tensor: Tensor) -> Tensor:
     """The tensor as the kernels can read it."""
     if tensor.dtype is not torch.float32:
         raise TypeError(f"adaparam: {of} has dtype {tensor.dtype}, must be torch.float32")
     return tensor.contiguous()
 
 
-def all_readable(of: str, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """``readable`` of each."""
-    return [tensor.contiguous() if tensor.dtype is torch.float32 else readable(of, tensor) for tensor in tensors]
+def all_contiguous(of: str, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """``contiguous`` of each."""
+    return [tensor.contiguous() if tensor.dtype is torch.float32 else contiguous(of, tensor) for tensor in tensors]
 
 
 def versions(tensors: Sequence[Tensor]) -> list[int]:
@@ -41,15 +41,15 @@ _PLAIN = (Tensor, nn.Parameter)
 
 
 def nobody_watches(x: Tensor, others: Sequence[Tensor]) -> bool:
-    """Whether a call may go past PyTorch's dispatcher, which takes longer than a small window: these are tensors and nothing else, and
-    nothing is being traced, compiled or transformed."""
+    """Whether a call may go past PyTorch's dispatcher, which takes longer than a small window: these are tensors of the CPU and nothing
+    else, and nothing is being traced, compiled or transformed."""
     return (
         not torch.compiler.is_compiling()
         and type(x) is Tensor
         and torch._C._len_torch_dispatch_stack() == 0
         and torch._C._functorch.peek_interpreter_stack() is None
         and torch._C._get_tracing_state() is None
-        and all([type(tensor) in _PLAIN for tensor in others])
+        and all([type(tensor) in _PLAIN and tensor.is_cpu for tensor in others])
     )
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import _native
-from ._memory import all_numbers, all_readable, no_second_derivative, nobody_watches, numbers, readable, versions
+from ._memory import all_contiguous, all_numbers, contiguous, no_second_derivative, nobody_watches, numbers, versions
 
 _FORWARD = "adaparam::rows"
 _BACKWARD = "adaparam::rows_backward"
@@ -30,9 +30,9 @@ def native(text: str) -> _native.Layer:
 
 def _forward(x, context, parameters, layer, owner, keep):
     """Outputs, and the tape if it is kept."""
-    x = readable("input", x)
-    context = None if context is None else readable("context", context)
-    parameters = all_readable("a parameter", parameters)
+    x = contiguous("input", x)
+    context = None if context is None else contiguous("context", context)
+    parameters = all_contiguous("a parameter", parameters)
     of = native(layer)
     output = x.new_empty((x.shape[0], of.d_output))
     capsule = _native.rows_forward(
@@ -62,10 +62,10 @@ def _forward_fake(x, context, parameters, layer, owner, keep):
 
 
 def _backward_cpu(x, context, parameters, layer, owner, output, tape, d_output):
-    x = readable("input", x)
-    context = None if context is None else readable("context", context)
-    parameters = all_readable("a parameter", parameters)
-    output, d_output = readable("output", output), readable("the gradient of the output", d_output)
+    x = contiguous("input", x)
+    context = None if context is None else contiguous("context", context)
+    parameters = all_contiguous("a parameter", parameters)
+    output, d_output = contiguous("output", output), contiguous("the gradient of the output", d_output)
     d_x = torch.empty_like(x)
     d_context = None if context is None else torch.empty_like(context)
     d_parameters = [torch.empty_like(parameter) for parameter in parameters]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import _native
-from ._memory import all_numbers, all_readable, no_second_derivative, nobody_watches, numbers, readable, versions
+from ._memory import all_contiguous, all_numbers, contiguous, no_second_derivative, nobody_watches, numbers, versions
 from ._shape import native, parameter_shapes, state_shapes
 
 _FORWARD = "adaparam::window"
@@ -41,10 +41,10 @@ def _site_masks(masks: list[Tensor], sites: list[int], stack: str) -> list[tuple
 
 def _forward(x, weights, state, masks, sites, lengths, stack, precision, owner, keep):
     """Outputs, the final state by kinds, and the tape if it is kept."""
-    x = readable("input", x)
-    weights = all_readable("a weight", weights)
-    state = all_readable("the state", state)
-    masks = all_readable("a mask", masks)
+    x = contiguous("input", x)
+    weights = all_contiguous("a weight", weights)
+    state = all_contiguous("the state", state)
+    masks = all_contiguous("a mask", masks)
     steps, batch, _ = x.shape
     of = native(stack)
     output = x.new_empty((steps, batch, of.d_output))
@@ -85,12 +85,12 @@ def _forward_fake(x, weights, state, masks, sites, lengths, stack, precision, ow
 
 def _backward(x, weights, state, masks, sites, lengths, stack, precision, owner, tape, d_output, d_finals, weights_too):
     """Gradients of the input, of the initial state by kinds, and of the weights. ``d_finals`` may be empty, for zeros."""
-    x = readable("input", x)
-    weights = all_readable("a weight", weights)
-    state = all_readable("the state", state)
-    masks = all_readable("a mask", masks)
-    d_output = readable("the gradient of the output", d_output)
-    d_finals = all_readable("the gradient of the final state", d_finals)
+    x = contiguous("input", x)
+    weights = all_contiguous("a weight", weights)
+    state = all_contiguous("the state", state)
+    masks = all_contiguous("a mask", masks)
+    d_output = contiguous("the gradient of the output", d_output)
+    d_finals = all_contiguous("the gradient of the final state", d_finals)
     steps, batch, _ = x.shape
     d_x = torch.empty_like(x)
     d_state = [x.new_empty(shape) for shape in state_shapes(stack, batch)]
