@@ -110,7 +110,8 @@ proptest! {
         for engine in &engines() {
             let (expected, found) = (case.run(&shape, engine), other.run(&Turned(shape.clone()), engine));
             let gradients = turned(&Turned(shape.clone()).parameters(), &found.gradients);
-            prop_assert!(Outcome { gradients, ..found } == expected);
+            let found = Outcome { gradients, ..found };
+            prop_assert!(found == expected);
         }
     }
 
