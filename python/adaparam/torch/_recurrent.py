@@ -32,7 +32,7 @@ def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
 
 def probability(name: str, value: float) -> float:
     """The value, if it is a probability."""
-    if isinstance(value, bool) or not 0 <= value <= 1:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise ValueError(f"{name} = {value!r}: must be a number from 0 to 1, the probability of dropping a number")
     return float(value)
 
@@ -85,9 +85,8 @@ class Recurrent(nn.Module):
                 stacklevel=3,
             )
         self.bidirectional = bool(bidirectional)
-        self.proj_size = proj_size
-        if proj_size < 0:
-            raise ValueError(f"proj_size = {proj_size}: must be 0 for no projection, or a size")
+        # 0 is for no projection.
+        self.proj_size = proj_size and positive("proj_size", proj_size)
         if proj_size >= min(self.hidden_sizes):
             raise ValueError(f"proj_size = {proj_size}: must be smaller than hidden_size = {hidden_size}")
         self.dropout_hidden = probability("dropout_hidden", dropout_hidden)

@@ -436,6 +436,9 @@ def test_mistakes_of_construction_are_named():
         ({"policy": "recurent"}, ValueError, "policy = 'recurent': must be 'recurrent' or 'static'"),
         ({"adaptation": "sva"}, ValueError, "adaptation = 'sva': must be 'io', 'input' or 'output'"),
         ({"execution": "fast"}, ValueError, "execution = 'fast'"),
+        ({"dropout": "0.5"}, ValueError, "dropout = '0.5': must be a number from 0 to 1"),
+        ({"proj_size": 2.5}, TypeError, "proj_size = 2.5: must be a whole number"),
+        ({"proj_size": -1}, ValueError, "proj_size = -1: must be at least 1"),
         ({"proj_size": 7}, ValueError, "proj_size = 7: must be smaller"),
         ({"bidirectional": True, "num_layers": 2}, ValueError, "choose summary = 'own'"),
     ]:
