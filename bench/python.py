@@ -6,8 +6,8 @@
 
 One layer whose input is as wide as its hidden state. `train` is forward and backward of a window with gradients of everything; `infer`
 is forward alone, without gradients. `LSTM` stands beside `torch.nn.LSTM`, `AdaptiveLSTM` beside the same equations in ordinary PyTorch
-(`execution="readable"`), eager, and at some points (`--compile-...`) also under `torch.compile`: to compile an unrolled loop takes
-minutes. Each round times each of them once, one after the other, so that other work on the machine meets all alike; the medians of the
+(`execution="readable"`), eager; then at some points (`--compile-...`) eager and under `torch.compile`, as to compile an unrolled loop
+takes minutes. Each round times each of them once, one after the other, so that other work on the machine meets all alike; the medians of the
 rounds count. A point whose round takes long has fewer rounds, never below three; the record says how many.
 What one call costs beside its window, at batch 1 and one step of 8 units, is measured too: without a state, and with one handed on.
 
@@ -149,11 +149,12 @@ def processor():
         return platform.processor()
 
 
-def summary(rows):
+def summary(rows, compiled):
     lines = {}
     for key in PAIRS:
+        measured = compiled if key.endswith("_compiled") else rows
         for kinds, which in ((["train", "infer"], ""), (["train"], ", train"), (["infer"], ", infer")):
-            of = [row[key] for row in rows if row["what"] in kinds and key in row]
+            of = [row[key] for row in measured if row["what"] in kinds and key in row]
             if of:
                 found = {"points": len(of), "median": round(statistics.median(of), 3), "least": min(of), "most": max(of)}
                 lines[key + which] = found
@@ -161,15 +162,15 @@ def summary(rows):
 
 
 def opened(path, head):
-    """The points that an earlier call has measured under the same circumstances."""
+    """What an earlier call has measured under the same circumstances: points, and those that were also compiled."""
     try:
         record = json.loads(path.read_text())
     except OSError:
-        return []
+        return [], []
     differs = [key for key in head if record.get(key) != head[key]]
     if differs:
         raise SystemExit(f"{path}: was measured under other circumstances ({', '.join(differs)}); --fresh starts anew")
-    return record["rows"]
+    return record["rows"], record["compiled"]
 
 
 def main():
@@ -198,43 +199,45 @@ def main():
         "python": platform.python_version(),
         "pytorch": torch.__version__,
     }
-    rows = [] if arguments.fresh else opened(arguments.out, head)
-    done = {(row["hidden"], row["batch"], row["steps"], row["what"]) for row in rows}
+    found = ([], []) if arguments.fresh else opened(arguments.out, head)
     overheads = overhead()
     print(f"a call of one step, µs: {overheads}")
-    grid = [(h, b, s, w) for h in arguments.hidden for s in arguments.steps for b in arguments.batch for w in arguments.what]
-    left = [one for one in grid if (one[0], one[1], one[2], one[3]) not in done]
+    every = [(h, b, s, w) for h in arguments.hidden for s in arguments.steps for b in arguments.batch for w in arguments.what]
+    grid = [(*one, False) for one in every]
+    if not arguments.no_compile:
+        grid += [(*one, True) for one in every if one[1] in arguments.compile_batch and one[2] in arguments.compile_steps]
+    done = {(*place(row), compiled) for compiled, rows in enumerate(found) for row in rows}
+    left = [one for one in grid if (*one[:4], int(one[4])) not in done]
     print(f"{len(grid)} points, {len(grid) - len(left)} of them measured before")
     began, passed = time.perf_counter(), 0.0
-    for index, (hidden, batch, steps, what) in enumerate(left):
+    for index, (hidden, batch, steps, what, compiled) in enumerate(left):
         torch.compiler.reset()
-        is_compiled = steps in arguments.compile_steps and batch in arguments.compile_batch
-        compiled = is_compiled and not arguments.no_compile
         row = point(hidden, batch, steps, what, arguments.rounds, compiled)
-        rows.append(row)
-        passed += work(hidden, batch, steps, what)
-        still = sum(work(*one) for one in left[index + 1 :])
-        minutes = (time.perf_counter() - began) / passed * still / 60
+        found[compiled].append(row)
+        passed += work(*left[index])
+        minutes = (time.perf_counter() - began) / passed * sum(work(*one) for one in left[index + 1 :]) / 60
+        ratios = ", ".join(f"{key} {row[key]:.2f}" for key in PAIRS if key in row)
         print(
-            f"{index + 1}/{len(left)} hidden {hidden}, batch {batch}, {steps} steps, {what}: LSTM {row['times_nn_lstm']:.2f}x nn.LSTM, "
-            f"AdaptiveLSTM {row['times_pytorch_alstm']:.2f}x PyTorch; about {minutes:.0f} min left",
+            f"{index + 1}/{len(left)} hidden {hidden}, batch {batch}, {steps} steps, {what}: {ratios}; about {minutes:.0f} min left",
             flush=True,
         )
         # Whole after every point, so that none is lost with the next one.
-        record = {**head, "overhead_us": overheads, "summary": summary(rows), "rows": sorted(rows, key=place)}
+        rows, others = (sorted(of, key=place) for of in found)
+        record = {**head, "overhead_us": overheads, "summary": summary(rows, others), "rows": rows, "compiled": others}
         beside = arguments.out.with_suffix(".tmp")
         beside.write_text(json.dumps(record, indent=1) + "\n")
         beside.replace(arguments.out)
-    print(json.dumps(summary(rows), indent=1))
+    print(json.dumps(summary(*found), indent=1))
 
 
-def work(hidden, batch, steps, what):
-    """About how long a point takes beside others: a round of it, and what does not depend on its size."""
-    return 1 + (3 if what == "train" else 1) * steps * (batch + 8) * hidden**2 / 1e9
+def work(hidden, batch, steps, what, compiled):
+    """About how long a point takes beside others: a round of it, what does not depend on its size, and a compiler."""
+    size = (3 if what == "train" else 1) * steps * (batch + 8) * hidden**2 / 1e9
+    return 1 + size + (100 if compiled else 0)
 
 
 def place(row):
-    return row["hidden"], row["steps"], row["batch"], row["what"] != "train"
+    return row["hidden"], row["batch"], row["steps"], row["what"]
 
 
 if __name__ == "__main__":
