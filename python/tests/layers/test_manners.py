@@ -206,8 +206,11 @@ def test_dropout_between_layers_may_be_set_later(make):
 
 
 INTERRUPTED = """
+import signal
 import torch
 from adaparam.torch import {name}
+# A job in the background of a shell is born deaf to it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 module, x = {made}, torch.randn(50, 20, 64)
 print("ready", flush=True)
 while True:
@@ -218,10 +221,13 @@ while True:
 @pytest.mark.parametrize("name, made", [("LSTM", "LSTM(64, 64)"), ("AdaptiveLSTM", "AdaptiveLSTM(64, 64, 8)")])
 def test_an_interrupt_ends_a_loop(name, made):
     program = INTERRUPTED.format(name=name, made=made)
-    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert child.stdout.readline() == "ready\n"
-    child.send_signal(signal.SIGINT)
-    _, text = child.communicate(timeout=60)
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout.readline() == "ready\n"
+            child.send_signal(signal.SIGINT)
+            _, text = child.communicate(timeout=60)
+        finally:
+            child.kill()
     assert child.returncode != 0 and "KeyboardInterrupt" in text
 
 
