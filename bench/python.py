@@ -2,7 +2,7 @@
 
     pip install ./python torch
     python3 bench/python.py                                  the whole grid; writes results/bench-python.json
-    python3 bench/python.py --hidden 128 --batch 20 --steps 35 --rounds 3 --no-compile --out /tmp/some.json
+    python3 bench/python.py --hidden 128 --batch 20 --steps 35 --rounds 3 --no-compile --out some.json
 
 One layer whose input is as wide as its hidden state. `train` is forward and backward of a window with gradients of everything; `infer`
 is forward alone, without gradients. `LSTM` stands beside `torch.nn.LSTM`, `AdaptiveLSTM` beside the same equations in ordinary PyTorch
