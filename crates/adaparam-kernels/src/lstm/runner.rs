@@ -67,7 +67,9 @@ impl Stack for Turned {
 
     fn parameters(&self) -> Vec<Slot> {
         let mut slots = self.0.parameters();
-        slots.iter_mut().for_each(|slot| slot.shape.reverse());
+        for slot in &mut slots {
+            slot.shape.reverse();
+        }
         slots
     }
 
