@@ -88,6 +88,7 @@ def rows_forward(
     context: Numbers | None,
     count: int,
     parameters: list[Numbers],
+    versions: list[int],
     output: Numbers,
     keep: bool,
 ) -> object | None: ...

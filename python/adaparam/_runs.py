@@ -200,40 +200,41 @@ def layers_of(trained: Trained) -> Layers:
     model = trained.config["model"]
     cell = model["cell"]
     kind = cell["kind"]
+    is_known = kind == "lstm" or (kind == "adaptive-lstm" and cell["tying"] == "tied")
+    if not is_known:
+        what = f"model.cell.tying = {cell['tying']}" if kind == "adaptive-lstm" else f"model.cell.kind = {kind}"
+        raise ValueError(
+            f"{trained.path}: {what}: only models of lstm, and of adaptive-lstm with tying = tied, open in Python; "
+            "`adaparam generate` and `adaparam eval` open this one"
+        )
     n_layers = model["layers"]
     hidden = [model["hidden"]] * (n_layers - 1) + [model.get("output", 0) or model["embedding"]]
     common = {"input": model["embedding"], "hidden": hidden, "between": False, "bias": cell["bias"], "skip": model["skip"]}
     if kind == "lstm":
-        names = []
-        for layer in range(n_layers):
-            fields = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if cell["bias"] else [])]
-            names.append([f"rnns.{layer}.{field}_l0" for field in fields])
+        fields = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if cell["bias"] else [])]
+        names = [[f"rnns.{layer}.{field}_l0" for field in fields] for layer in range(n_layers)]
         return Layers({"kind": "lstm", **common}, names, hidden)
-    if kind == "adaptive-lstm" and cell["tying"] == "tied":
-        static = cell["policy"] == "static"
-        fields = ["weight", "bias"] if static else ["weight_ih", "weight_hh", "bias_ih", "bias_hh"]
-        names = []
-        for layer in range(n_layers):
-            main = ["weight_ih", "weight_hh", *(["bias"] if cell["bias"] else [])]
-            names.append(
-                [
-                    *(f"rnns.adapt_layers.{layer}.{field}" for field in fields),
-                    f"rnns.project_layers.{layer}.linear.weight",
-                    *(f"rnns.alstm_layers.{layer}.{field}" for field in main),
-                ]
-            )
-        description = {
-            "kind": "adaptive_lstm",
-            "latent": cell["latent"],
-            "policy": cell["policy"],
-            "summary": cell["summary"] if n_layers > 1 else "own",
-            "adaptation": cell["adaptation"],
-            "layout": cell["layout"],
-            "start": cell["policy_start"],
-        }
-        return Layers({**description, **common}, names, hidden)
-    what = "untied input adaptations" if kind == "adaptive-lstm" else f"cell.kind = {kind}"
-    raise ValueError(f"{trained.path}: model.{what}: only lstm and adaptive-lstm with tied inputs have kernels; use the command")
+    static = cell["policy"] == "static"
+    fields = ["weight", "bias"] if static else ["weight_ih", "weight_hh", "bias_ih", "bias_hh"]
+    main = ["weight_ih", "weight_hh", *(["bias"] if cell["bias"] else [])]
+    names = [
+        [
+            *(f"rnns.adapt_layers.{layer}.{field}" for field in fields),
+            f"rnns.project_layers.{layer}.linear.weight",
+            *(f"rnns.alstm_layers.{layer}.{field}" for field in main),
+        ]
+        for layer in range(n_layers)
+    ]
+    description = {
+        "kind": "adaptive_lstm",
+        "latent": cell["latent"],
+        "policy": cell["policy"],
+        "summary": cell["summary"] if n_layers > 1 else "own",
+        "adaptation": cell["adaptation"],
+        "layout": cell["layout"],
+        "start": cell["policy_start"],
+    }
+    return Layers({**description, **common}, names, hidden)
 
 
 def parameters_of(trained: Trained, layers: Layers) -> list[list[np.ndarray]]:

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 mod engine;
 mod numbers;
 mod owner;
+mod packed;
 mod rows;
 mod runners;
 mod shelf;

@@ -12,6 +12,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::engine::engine;
 use crate::numbers::Numbers;
+use crate::packed::Packed;
 use crate::shelf::Shelf;
 use crate::tape::{self, Kept};
 use crate::transposed::transpose;
@@ -134,19 +135,23 @@ pub(crate) struct OwnedRows {
     key: Arc<str>,
     /// The matrices as the kernels have them; nothing for a vector.
     weights: Vec<Buffer>,
+    /// Which weights those are, if they are known to be there.
+    packed: Option<Packed>,
     gradients: Vec<Buffer>,
 }
 
 pub(crate) static WAITING: LazyLock<Shelf<OwnedRows>> = LazyLock::new(Shelf::default);
 
 impl OwnedRows {
-    fn take(owner: u64, layer: &Layer) -> Self {
+    fn take(owner: u64, layer: &Layer, packed: Option<&Packed>) -> Self {
         let fits = |one: &OwnedRows| one.key == layer.key;
-        WAITING.take(owner, fits, fits).unwrap_or_else(|| Self {
+        let best = |one: &OwnedRows| fits(one) && packed.is_some() && one.packed.as_ref() == packed;
+        WAITING.take(owner, best, fits).unwrap_or_else(|| Self {
             kernels: Kernels::new(layer.shape.clone()),
             owner,
             key: Arc::clone(&layer.key),
             weights: Vec::new(),
+            packed: None,
             gradients: Vec::new(),
         })
     }
@@ -156,27 +161,32 @@ impl OwnedRows {
         WAITING.put(self.owner, self);
     }
 
-    /// Computes rows, with matrices transposed for the kernels.
+    /// Computes rows, with matrices transposed for the kernels: anew only if they are not `packed`.
     fn forward(
         &mut self,
         engine: &Engine,
         layer: &Layer,
         rows: &Rows<'_>,
+        packed: Option<Packed>,
         keep: bool,
         output: &mut [f32],
     ) {
-        self.weights
-            .resize_with(layer.parameters.len(), Buffer::default);
-        let each = layer
-            .parameters
-            .iter()
-            .zip(&rows.parameters)
-            .zip(&mut self.weights);
-        for ((shape, from), to) in each {
-            if let [height, width] = shape[..] {
-                to.resize(height * width);
-                transpose(engine, from, [width, height], to);
+        if packed.is_none() || self.packed != packed {
+            self.packed = None;
+            self.weights
+                .resize_with(layer.parameters.len(), Buffer::default);
+            let each = layer
+                .parameters
+                .iter()
+                .zip(&rows.parameters)
+                .zip(&mut self.weights);
+            for ((shape, from), to) in each {
+                if let [height, width] = shape[..] {
+                    to.resize(height * width);
+                    transpose(engine, from, [width, height], to);
+                }
             }
+            self.packed = packed;
         }
         let parameters = turned(layer, &self.weights, &rows.parameters);
         let operands = Operands {
@@ -250,6 +260,7 @@ pub(crate) fn rows_forward(
     context: Option<Numbers>,
     count: usize,
     parameters: Vec<Numbers>,
+    versions: Vec<i64>,
     output: Numbers,
     keep: bool,
 ) -> PyResult<Option<Py<PyAny>>> {
@@ -257,16 +268,21 @@ pub(crate) fn rows_forward(
     check(layer, count, x, context, &parameters)?;
     output.must_be("output", count * layer.shape.d_output())?;
     let engine = engine(threads, Precision::F32);
+    let packed = if keep {
+        None
+    } else {
+        Packed::new(engine.path(), &parameters, &versions)
+    };
     // SAFETY: Python holds every tensor of the call until it returns, and `output` is its own new one.
     let owned = py.detach(|| unsafe {
-        let mut owned = OwnedRows::take(owner, layer);
+        let mut owned = OwnedRows::take(owner, layer, packed.as_ref());
         let rows = Rows {
             parameters: parameters.iter().map(|of| of.read()).collect(),
             count,
             x: x.read(),
             context: context.map(|context| context.read()),
         };
-        owned.forward(&engine, layer, &rows, keep, output.write());
+        owned.forward(&engine, layer, &rows, packed, keep, output.write());
         owned
     });
     if keep {
@@ -319,9 +335,9 @@ pub(crate) fn rows_backward(
         let mut owned = if let Some(Kept::Rows(owned)) = kept {
             *owned
         } else {
-            let mut owned = OwnedRows::take(owner, layer);
+            let mut owned = OwnedRows::take(owner, layer, None);
             let mut again = vec![0.0; output.len()];
-            owned.forward(&engine, layer, &rows, true, &mut again);
+            owned.forward(&engine, layer, &rows, None, true, &mut again);
             owned
         };
         let OwnedRows {

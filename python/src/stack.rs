@@ -111,23 +111,19 @@ impl Description {
                 skip,
             } => {
                 let stack = |input: usize, hidden: Vec<usize>| -> Box<dyn Kernels> {
-                    let shape = Box::new(lstm::Shape {
+                    let shape = Box::new(lstm::Turned(lstm::Shape {
                         input,
                         hidden,
                         bias,
                         skip,
-                    });
+                    }));
                     if bias {
                         Box::new(TwoBiases(shape))
                     } else {
                         shape
                     }
                 };
-                if between {
-                    Box::new(chain(input, &hidden, stack))
-                } else {
-                    stack(input, hidden)
-                }
+                layered(between, input, hidden, stack)
             }
             Self::AdaptiveLstm {
                 input,
@@ -143,7 +139,7 @@ impl Description {
                 skip,
             } => {
                 let stack = |input: usize, hidden: Vec<usize>| -> Box<dyn Kernels> {
-                    Box::new(alstm::Shape {
+                    Box::new(Transposed(Box::new(alstm::Shape {
                         input,
                         hidden,
                         latent,
@@ -170,37 +166,37 @@ impl Description {
                         },
                         bias,
                         skip,
-                    })
+                    })))
                 };
-                if between {
-                    Box::new(chain(input, &hidden, stack))
-                } else {
-                    stack(input, hidden)
-                }
+                layered(between, input, hidden, stack)
             }
         }
     }
 }
 
-/// Layers of a stack each, for dropout between them.
-fn chain(
+/// One stack of all layers; with dropout between layers, a stack of each.
+fn layered(
+    between: bool,
     input: usize,
-    hidden: &[usize],
+    hidden: Vec<usize>,
     stack: impl Fn(usize, Vec<usize>) -> Box<dyn Kernels>,
-) -> Chain {
+) -> Box<dyn Kernels> {
+    if !between {
+        return stack(input, hidden);
+    }
     let below = std::iter::once(input).chain(hidden.iter().copied());
-    let layers = below.zip(hidden);
-    Chain::new(
+    let layers = below.zip(&hidden);
+    Box::new(Chain::new(
         layers
             .map(|(below, &hidden)| stack(below, vec![hidden]))
             .collect(),
-    )
+    ))
 }
 
 /// A kind of recurrent stack that has kernels, with its sizes. Matrices are `[out, in]`, as PyTorch has them.
 #[pyclass(frozen, module = "adaparam._native")]
 pub(crate) struct Stack {
-    pub(crate) kernels: Arc<dyn Kernels>,
+    pub(crate) kernels: Box<dyn Kernels>,
     pub(crate) parameters: Vec<Slot>,
     pub(crate) states: Vec<Slot>,
     pub(crate) sites: Vec<Slot>,
@@ -267,7 +263,7 @@ impl Stack {
         parsed.check().map_err(wrong)?;
         let (Description::Lstm { hidden, .. } | Description::AdaptiveLstm { hidden, .. }) = &parsed;
         let layers = hidden.len();
-        let kernels: Arc<dyn Kernels> = Arc::new(Transposed(parsed.stack()));
+        let kernels = parsed.stack();
         Ok(Self {
             parameters: kernels.parameters(),
             states: kernels.states(),

@@ -247,15 +247,16 @@ fn transpose_stripe(from: &[f32], [rows, columns]: [usize; 2], first: usize, to:
                 &from[row * columns + first + column..],
                 &mut to[column * rows + row..],
             );
-            for i in (0..whole(height)).step_by(SQUARE) {
-                for j in (0..whole(width)).step_by(SQUARE) {
-                    square(
-                        &from[i * columns + j..],
-                        columns,
-                        &mut to[j * rows + i..],
-                        rows,
-                    );
-                }
+            let mut turn = |i: usize, j: usize| {
+                let (from, to) = (&from[i * columns + j..], &mut to[j * rows + i..]);
+                square(from, columns, to, rows);
+            };
+            let along = |len: usize| (0..whole(len)).step_by(SQUARE);
+            // Lines that are a power of two apart share places in a cache: few at a time of the side where they are farther apart.
+            if rows < columns {
+                along(height).for_each(|i| along(width).for_each(|j| turn(i, j)));
+            } else {
+                along(width).for_each(|j| along(height).for_each(|i| turn(i, j)));
             }
             for i in 0..height {
                 let start = if i < whole(height) { whole(width) } else { 0 };

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use crate::engine::{engine, precision};
 use crate::numbers::Numbers;
-use crate::runners::{Owned, Packed};
+use crate::packed::Packed;
+use crate::runners::Owned;
 use crate::stack::Stack;
 use crate::tape::{self, Kept};
 
@@ -83,15 +84,21 @@ impl Window {
     }
 }
 
-/// The numbers of a state by kinds, cut into the parts of layers.
+/// The numbers of a state by kinds, cut into the parts of layers; zeros if there are none. Errors name it `of`.
 ///
 /// # Safety
 /// The numbers are there, and nobody writes to them.
-unsafe fn parts(stack: &Stack, batch: usize, kinds: &[Numbers]) -> PyResult<State> {
+unsafe fn parts(of: &str, stack: &Stack, batch: usize, kinds: &[Numbers]) -> PyResult<State> {
     if kinds.is_empty() {
-        return Ok(stack.kernels.zero_state(batch));
+        let parts = stack
+            .states
+            .iter()
+            .map(|of| vec![0.0; batch * of.numbers()]);
+        return Ok(State {
+            parts: parts.collect(),
+        });
     }
-    check_state("state", stack, batch, kinds)?;
+    check_state(of, stack, batch, kinds)?;
     let parts = stack.places().map(|place| {
         // SAFETY: the caller vouches for it.
         let of_kind = unsafe { kinds[place.kind].read() };
@@ -169,7 +176,7 @@ pub(crate) fn forward(
     };
     // SAFETY: Python holds every tensor of the call until it returns, and `output` and `finals` are its own new ones.
     let recorded = py.detach(|| unsafe {
-        let mut carried = parts(stack, batch, &window.state)?;
+        let mut carried = parts("state", stack, batch, &window.state)?;
         let output = output.write();
         let recorded = if keep {
             Some(
@@ -246,7 +253,6 @@ pub(crate) fn backward(
     d_weights: Vec<Numbers>,
 ) -> PyResult<()> {
     let stack = stack.get();
-    check_state("gradient of the final state", stack, batch, &d_finals)?;
     check_state("gradient of the initial state", stack, batch, &d_state)?;
     let window = Window {
         engine: engine(threads, precision(precision_name)?),
@@ -264,13 +270,13 @@ pub(crate) fn backward(
         let mut owned = if let Some(Kept::Window(owned)) = kept {
             owned
         } else {
-            let mut carried = parts(stack, batch, &window.state)?;
+            let mut carried = parts("state", stack, batch, &window.state)?;
             let mut output = vec![0.0; d_output.len()];
             window
                 .recorded(stack, owner, &mut carried, &mut output)
                 .map_err(refused)?
         };
-        let mut d_carried = parts(stack, batch, &d_finals)?;
+        let mut d_carried = parts("gradient of the final state", stack, batch, &d_finals)?;
         let is_wanted = !d_weights.is_empty();
         let mut unwanted: Vec<Vec<f32>> = Vec::new();
         let mut gradients: Vec<&mut [f32]> = if is_wanted {
@@ -333,7 +339,7 @@ pub(crate) fn inspect(
     };
     // SAFETY: Python holds every tensor of the call until it returns.
     let seen = py.detach(|| unsafe {
-        let mut carried = parts(stack, batch, &window.state)?;
+        let mut carried = parts("state", stack, batch, &window.state)?;
         let mut output = vec![0.0; steps * batch * stack.kernels.d_output()];
         let owned = window
             .recorded(stack, NOBODY, &mut carried, &mut output)

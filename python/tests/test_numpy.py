@@ -211,6 +211,33 @@ def test_mistakes_and_damaged_files_are_named(tmp_path, file):
             load(damaged)
 
 
+def test_what_does_not_open_here_is_named(tmp_path):
+    untied = {**CELLS["adaptive-lstm"], "tying": "untied"}
+    for cell, head, text in [
+        ({"kind": "gru"}, "tied-softmax", "model.cell.kind = gru: only models of lstm.* `adaparam generate`"),
+        (untied, "tied-softmax", "model.cell.tying = untied: only models of lstm.* `adaparam generate`"),
+        (CELLS["lstm"], "mixture", "model.head.kind = mixture: only tied-softmax and softmax"),
+    ]:
+        of = config("lstm")
+        of["model"] |= {"cell": cell, "head": {"kind": head}}
+        path = tmp_path / "other.safetensors"
+        note = {"format": 3, "corpus": "sum", "vocabulary": "\n".join(WORDS) + "\n", "config": of}
+        _safetensors.write(path, tensors("lstm"), note)
+        with pytest.raises(ValueError, match=text):
+            load(path)
+
+
+def test_a_softmax_with_weights_of_its_own(tmp_path, kind):
+    of, own = config(kind), tensors(kind)
+    of["model"]["head"] = {"kind": "softmax"}
+    own["decoder.weight"] = 2 * own["encoder.weight"]
+    path = tmp_path / "model.safetensors"
+    note = {"format": 3, "corpus": "sum", "vocabulary": "\n".join(WORDS) + "\n", "config": of}
+    _safetensors.write(path, own, note)
+    expected = 2 * (expected_scores(kind, [0, 1, 3]) - own["decoder.bias"]) + own["decoder.bias"]
+    np.testing.assert_allclose(load(path).scores([0, 1, 3]), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_the_native_part_checks_what_it_is_given():
     with pytest.raises(ValueError, match="unknown variant|missing field"):
         _native.Stack('{"kind": "gru"}')

@@ -2,7 +2,8 @@
 
 mod support;
 
-use adaparam_kernels::lstm::Shape;
+use adaparam_kernels::lstm::{Shape, Turned};
+use adaparam_kernels::stack::{Slot, Stack};
 use proptest::prelude::*;
 use support::stack::{Case, Outcome};
 use support::{Numbers, assert_close, engines, meeting};
@@ -82,8 +83,37 @@ fn loss(shape: &Shape, case: &Case, point: &[f64]) -> f64 {
     dot(&output, &case.d_output) + dot(&state, &case.d_state.parts.concat())
 }
 
+/// Each matrix turned round, of the slots that it is given by.
+fn turned(slots: &[Slot], tensors: &[Vec<f32>]) -> Vec<Vec<f32>> {
+    let each = slots.iter().zip(tensors);
+    each.map(|(slot, tensor)| match slot.shape[..] {
+        [rows, columns] => (0..columns)
+            .flat_map(|column| (0..rows).map(move |row| tensor[row * columns + column]))
+            .collect(),
+        _ => tensor.clone(),
+    })
+    .collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(25))]
+
+    #[test]
+    fn matrices_the_other_way_round_give_the_same_bits(
+        input in 1..40usize, hidden in prop::collection::vec(1..40usize, 1..3), bias: bool,
+        steps in 1..20usize, batch in prop_oneof![1..5usize, 19..23usize], dropout: bool, seed: u64,
+    ) {
+        let shape = Shape { input, hidden, bias, skip: false };
+        let case = Case::new(&shape, steps, batch, dropout, seed);
+        let slots = shape.parameters();
+        let other = Case { weights: turned(&slots, &case.weights), ..case.clone() };
+        for engine in &engines() {
+            let (expected, found) = (case.run(&shape, engine), other.run(&Turned(shape.clone()), engine));
+            let gradients = turned(&Turned(shape.clone()).parameters(), &found.gradients);
+            let found = Outcome { gradients, ..found };
+            prop_assert!(found == expected);
+        }
+    }
 
     #[test]
     fn values_and_gradients_are_those_of_the_equations(

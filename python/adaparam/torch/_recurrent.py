@@ -18,6 +18,9 @@ from ._window import window
 
 EXECUTIONS = ("auto", "fused", "readable")
 
+# What is carried from step to step, as callers give it: hidden and cell state, and those of a policy.
+KINDS = ("h_0", "c_0", "z_0", "z_cell_0")
+
 
 def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
     """The value, if it is one of those that are allowed."""
@@ -29,7 +32,7 @@ def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
 
 def probability(name: str, value: float) -> float:
     """The value, if it is a probability."""
-    if isinstance(value, bool) or not 0 <= value <= 1:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise ValueError(f"{name} = {value!r}: must be a number from 0 to 1, the probability of dropping a number")
     return float(value)
 
@@ -70,27 +73,38 @@ class Recurrent(nn.Module):
                 raise ValueError(
                     f"hidden_size = {list(hidden_size)}: has {len(self.hidden_sizes)} sizes, must have num_layers = {num_layers}"
                 )
-        uniform = len(set(self.hidden_sizes)) == 1
-        self.hidden_size = self.hidden_sizes[0] if uniform else list(self.hidden_sizes)
+        self._is_uniform = len(set(self.hidden_sizes)) == 1
+        self.hidden_size = self.hidden_sizes[0] if self._is_uniform else list(self.hidden_sizes)
         self.bias = bool(bias)
         self.batch_first = bool(batch_first)
-        self.dropout = probability("dropout", dropout)
+        self._stacks: list = []
+        self.dropout = dropout
         if dropout > 0 and num_layers == 1:
             warnings.warn(
                 f"dropout = {dropout} acts between layers, and there is one layer; give num_layers > 1, or dropout_hidden",
                 stacklevel=3,
             )
         self.bidirectional = bool(bidirectional)
-        self.proj_size = proj_size
-        if proj_size < 0:
-            raise ValueError(f"proj_size = {proj_size}: must be 0 for no projection, or a size")
+        # 0 is for no projection.
+        self.proj_size = proj_size and positive("proj_size", proj_size)
         if proj_size >= min(self.hidden_sizes):
             raise ValueError(f"proj_size = {proj_size}: must be smaller than hidden_size = {hidden_size}")
         self.dropout_hidden = probability("dropout_hidden", dropout_hidden)
-        if not uniform and (bidirectional or proj_size):
+        if not self._is_uniform and (bidirectional or proj_size):
             raise ValueError("layers of different hidden_size go with neither bidirectional nor proj_size")
         self.execution = one_of("execution", execution, EXECUTIONS)
         self._owner = Owner()
+
+    @property
+    def dropout(self) -> float:
+        """Probability of dropping a number between layers. It may be set to another one at any time, as that of ``nn.LSTM``."""
+        return self._dropout
+
+    @dropout.setter
+    def dropout(self, value: float) -> None:
+        self._dropout = probability("dropout", value)
+        if self._stacks:
+            self._set_stacks()
 
     # What the two kinds of stack say about themselves.
 
@@ -134,6 +148,7 @@ class Recurrent(nn.Module):
                 empty = torch.empty(shape, device=device, dtype=dtype)
                 self.register_parameter(name + suffix, nn.Parameter(empty))
             self._names.append([name + suffix for name, _ in parameters])
+        self._kinds = len(self._state_widths(0))
         self._plain = [[name.rsplit("_l", 1)[0] for name in names] for names in self._names]
         self._set_stacks()
         self.reset_parameters()
@@ -153,7 +168,10 @@ class Recurrent(nn.Module):
     @property
     def all_weights(self) -> list[list[nn.Parameter]]:
         """The parameters of each layer and direction."""
-        return [[getattr(self, name) for name in names] for names in self._names]
+        # Past `nn.Module.__getattr__`, which takes longer than a step of a small layer. What is not here, as a parametrization, is
+        # an attribute.
+        own = self._parameters
+        return [[own[name] if name in own else getattr(self, name) for name in names] for names in self._names]
 
     def flatten_parameters(self) -> None:
         """Does nothing; ``nn.LSTM`` has it for CUDA."""
@@ -188,11 +206,9 @@ class Recurrent(nn.Module):
         """Of each kind of state of a layer."""
         return [self.proj_size or self.hidden_sizes[layer], self.hidden_sizes[layer]]
 
-    def _kinds(self) -> int:
-        return len(self._state_widths(0))
-
-    def _kind_names(self) -> list[str]:
-        return ["h_0", "c_0", "z_0", "z_cell_0"][: self._kinds()]
+    def _state_counts(self) -> tuple[int, ...]:
+        """How many kinds of state a caller may give."""
+        return (self._kinds,)
 
     # A call.
 
@@ -265,16 +281,15 @@ class Recurrent(nn.Module):
         """The initial state by kinds, each a tensor of all layers; or a list of one a layer where they differ in size."""
         if hx is None:
             return None
-        names = self._kind_names()
         if isinstance(hx, Tensor) or len(hx) not in self._state_counts():
             got = "a Tensor" if isinstance(hx, Tensor) else f"{len(hx)} parts"
-            raise ValueError(f"hx: is {got}, must be ({', '.join(names)})")
+            raise ValueError(f"hx: is {got}, must be ({', '.join(KINDS[: self._kinds])})")
+        widths = self._state_widths(0)
         parts = []
         rows = self.num_layers * (2 if self.bidirectional else 1)
-        uniform = len(set(self.hidden_sizes)) == 1
-        for kind, (name, part) in enumerate(zip(names, hx)):
-            if uniform:
-                width = self._state_widths(0)[kind]
+        for kind, (name, part) in enumerate(zip(KINDS, hx)):
+            if self._is_uniform:
+                width = widths[kind]
                 must = (rows, batch, width) if batched else (rows, width)
                 self._check_state(name, part, must, x)
                 part = part if batched else part.unsqueeze(1)
@@ -283,32 +298,32 @@ class Recurrent(nn.Module):
                 each = list(part)
                 if len(each) != rows:
                     raise ValueError(f"{name}: has {len(each)} parts, must have {rows}, one for each layer")
-                widths = [self._state_widths(layer)[kind] for layer in range(rows)]
-                for layer, (one, width) in enumerate(zip(each, widths)):
+                for layer, one in enumerate(each):
+                    width = self._state_widths(layer)[kind]
                     self._check_state(f"{name}[{layer}]", one, (1, batch, width) if batched else (1, width), x)
                 each = [one if batched else one.unsqueeze(1) for one in each]
                 part = [one if order is None else one.index_select(1, order) for one in each]
             parts.append(part)
-        for kind in range(len(parts), self._kinds()):
-            widths = [self._state_widths(layer)[kind] for layer in range(self.num_layers)]
-            if uniform:
-                parts.append(x.new_zeros(rows, batch, widths[0]))
+        for kind in range(len(parts), self._kinds):
+            if self._is_uniform:
+                parts.append(x.new_zeros(rows, batch, widths[kind]))
             else:
-                parts.append([x.new_zeros(1, batch, width) for width in widths])
+                each = range(self.num_layers)
+                parts.append([x.new_zeros(1, batch, self._state_widths(layer)[kind]) for layer in each])
         return parts
-
-    def _state_counts(self) -> tuple[int, ...]:
-        return (self._kinds(),)
 
     def _check_state(self, name: str, part, must: tuple[int, ...], x: Tensor) -> None:
         if not isinstance(part, Tensor):
             raise TypeError(f"{name}: is a {type(part).__name__}, must be a Tensor")
-        if tuple(part.shape) != must:
+        if part.shape != must:
             raise ValueError(f"{name}: has shape {list(part.shape)}, must be {list(must)}")
         if part.device != x.device:
             raise ValueError(f"{name}: is on {part.device}, must be on {x.device}, as the input is")
 
     def _state_out(self, parts: list, order: Tensor | None, batched: bool):
+        if order is None and batched:
+            return self._state_type(parts)
+
         def finished(part: Tensor) -> Tensor:
             part = part if order is None else part.index_select(1, order)
             return part if batched else part.squeeze(1)
@@ -329,7 +344,7 @@ class Recurrent(nn.Module):
         precision = "float32"
         dtype = first.dtype
         device = x.device.type
-        casts = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+        casts = (device == "cpu" or torch.amp.is_autocast_available(device)) and torch.is_autocast_enabled(device)
         if casts:
             if device == "cpu" and torch.get_autocast_dtype("cpu") is torch.bfloat16:
                 precision = "bfloat16"
@@ -337,7 +352,7 @@ class Recurrent(nn.Module):
         elif x.dtype is not dtype:
             raise TypeError(f"input: has dtype {x.dtype}, must be {dtype}, as the weights are")
         if state is not None:
-            state = [[one.to(dtype) for one in p] if isinstance(p, list) else p.to(dtype) for p in state]
+            state = [[_cast(one, dtype) for one in p] if isinstance(p, list) else _cast(p, dtype) for p in state]
         lack = self._kernels_lack()
         fused = self.execution != "readable" and device == "cpu" and dtype is torch.float32 and lack is None
         if self.execution == "fused" and not fused:
@@ -359,7 +374,7 @@ class Recurrent(nn.Module):
     def _both_directions(self, x, weights, state, lengths, fused, precision):
         stack = self._fused if fused else self._readable
         turned = _Turned(x, lengths)
-        finals: list[list[Tensor]] = [[] for _ in range(self._kinds())]
+        finals: list[list[Tensor]] = [[] for _ in range(self._kinds)]
         for layer in range(self.num_layers):
             outputs = []
             for direction in range(2):
@@ -392,41 +407,41 @@ class Recurrent(nn.Module):
 
     def _fused(self, index, x, weights, state, lengths, precision):
         shape, _ = self._stacks[index]
-        text = self._texts[index]
         masks = self._masks(index, x)
         names = self._sites[index]
         sites = [site for site, name in enumerate(names) if name in masks] if masks else []
         given = [masks[names[site]] for site in sites]
-        flat = [weight for layer in weights for weight in layer]
+        flat = weights[0] if len(weights) == 1 else [weight for layer in weights for weight in layer]
         carried = [] if state is None else [p if isinstance(p, Tensor) else _flat(p) for p in state]
         keep = torch.is_grad_enabled() and any(t.requires_grad for t in (x, *flat, *carried))
-        results = window(x, flat, carried, given, sites, lengths, text, precision, self._owner.id, keep)
-        batch, layers = x.shape[1], len(shape.hidden)
-        finals: list = []
-        for kind, final in enumerate(results[1:-1]):
-            if len(set(shape.hidden)) == 1:
-                finals.append(final.view(layers, batch, -1))
-            else:
-                widths = [batch * self._state_widths(layer)[kind] for layer in range(layers)]
-                finals.append([part.view(1, batch, -1) for part in final.split(widths)])
-        return results[0], finals
+        output, finals = window(x, flat, carried, given, sites, lengths, self._texts[index], precision, self._owner.id, keep)
+        if not self._is_uniform:
+            # One after the other, those of all layers.
+            batch, layers = x.shape[1], range(len(shape.hidden))
+            widths = [[batch * self._state_widths(layer)[kind] for layer in layers] for kind in range(self._kinds)]
+            finals = [[p.view(1, batch, -1) for p in final.split(own)] for final, own in zip(finals, widths)]
+        return output, finals
 
     def _readable(self, index, x, weights, state, lengths, _precision):
         shape, own = self._stacks[index]
         named = [dict(zip(self._plain[number], layer)) for number, layer in zip(own, weights)]
         layers = len(shape.hidden)
         batch = x.shape[1]
-        kinds = range(self._kinds())
+        kinds = range(self._kinds)
         if state is None:
             initial = [[x.new_zeros(batch, width) for width in self._state_widths(layer)] for layer in range(layers)]
         else:
             initial = [[_layer_of(state[kind], layer) for kind in kinds] for layer in range(layers)]
         output, final = readable.unroll(shape, x, named, initial, self._masks(index, x), lengths)
-        if len(set(shape.hidden)) == 1:
+        if self._is_uniform:
             finals: list = [torch.stack([parts[kind] for parts in final]) for kind in kinds]
         else:
             finals = [[parts[kind].unsqueeze(0) for parts in final] for kind in kinds]
         return output, finals
+
+
+def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    return tensor if tensor.dtype is dtype else tensor.to(dtype)
 
 
 def _layer_of(part, layer: int) -> Tensor:

@@ -115,9 +115,16 @@ def native(text: str) -> _native.Stack:
 
 
 @lru_cache(maxsize=None)
-def state_widths(text: str) -> tuple[int, ...]:
-    """Numbers of each kind of state for one row, those of all layers together."""
-    return tuple(native(text).state_widths)
+def _state_sizes(text: str) -> tuple[tuple[int, int], ...]:
+    """Of each kind of state, layers and the numbers of a layer for one row; zero and those of all layers where they differ."""
+    hidden = shape_of(text).hidden
+    layers = len(hidden) if len(set(hidden)) == 1 else 0
+    return tuple((layers, width // layers) if layers else (0, width) for width in native(text).state_widths)
+
+
+def state_shapes(text: str, batch: int) -> list[tuple[int, ...]]:
+    """Of each kind of state: ``[L, B, width]``, or flat where layers have different widths, those of a layer after the other."""
+    return [(layers, batch, width) if layers else (batch * width,) for layers, width in _state_sizes(text)]
 
 
 @lru_cache(maxsize=None)

@@ -252,7 +252,8 @@ class AdaptiveLinear(nn.Module):
                     "choose execution = 'auto' for the readable version there"
                 )
             return self._readable(input, input if context is None else context)
-        parameters = [getattr(self, name) for name in self._names]
+        own = self._parameters
+        parameters = [own[name] if name in own else getattr(self, name) for name in self._names]
         x = input.reshape(-1, self.in_features)
         c = None if context is None else context.reshape(-1, self.context_size)
         keep = torch.is_grad_enabled() and any(t.requires_grad for t in (x, *parameters, *([] if c is None else [c])))

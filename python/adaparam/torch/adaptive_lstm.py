@@ -292,7 +292,7 @@ class AdaptiveLSTM(Recurrent):
         return [*super()._state_widths(layer), *latent]
 
     def _state_counts(self) -> tuple[int, ...]:
-        return (2, self._kinds())
+        return (2, self._kinds)
 
     def _state_type(self, parts: list):
         return AdaptiveState(*parts) if self.latent_state else tuple(parts[:2])

@@ -128,8 +128,7 @@ class LSTM(Recurrent):
 
     def _readable(self, index, x, weights, state, lengths, precision):
         sites = self.training and (self.dropout_hidden > 0 or self._between())
-        uniform = len(set(self.hidden_sizes)) == 1
-        if self.execution == "readable" or sites or lengths is not None or not uniform:
+        if self.execution == "readable" or sites or lengths is not None or not self._is_uniform:
             return super()._readable(index, x, weights, state, lengths, precision)
         # PyTorch's own operation: on a GPU it is cuDNN's.
         flat = [weight for layer in weights for weight in layer]

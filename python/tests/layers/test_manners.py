@@ -3,14 +3,19 @@
 import copy
 import gc
 import io
+import pydoc
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from adaparam import _native
-from adaparam.torch import LSTM, AdaptiveLSTM, free_memory
+from adaparam.torch import LSTM, AdaptiveLinear, AdaptiveLSTM, free_memory
 from compare import assert_close, assert_same, flat, some
 
 MODULES = [lambda **o: LSTM(5, 7, num_layers=2, **o), lambda **o: AdaptiveLSTM(5, 7, 3, num_layers=2, **o)]
@@ -111,8 +116,119 @@ def test_odd_tensors_are_read_right(make):
     one.grad = None
     module(expanded.contiguous())[0].sum().backward()
     assert_close(gradient, one.grad, "gradient of an expanded input")
+    hx = tuple(torch.randn(2, 1, width).requires_grad_() for width in module._state_widths(0))
+    module(x.permute(2, 1, 0), tuple(part.expand(2, 2, -1) for part in hx))[0].sum().backward()
+    found = [part.grad.clone() for part in hx]
+    for part in hx:
+        part.grad = None
+    module(x.permute(2, 1, 0), tuple(part.expand(2, 2, -1).contiguous() for part in hx))[0].sum().backward()
+    for part, gradient in zip(hx, found):
+        assert_close(gradient, part.grad, "gradient of an expanded state")
     every_other = torch.randn(8, 2, 5)[::2]
     assert torch.equal(module(every_other)[0], module(every_other.clone())[0])
+
+
+class _Watching(TorchDispatchMode):
+    """Sees every operation, and changes none."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        self.seen.add(operation.name())
+        return operation(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("make", [*MODULES, lambda: AdaptiveLinear(5, 7)], ids=[*NAMES, "AdaptiveLinear"])
+def test_who_watches_sees_the_operations_and_the_same_bits(make):
+    module = make()
+    x, y = some(4, 2, 5), None
+    results = []
+    for watching in (False, True):
+        y = x.detach().clone().requires_grad_()
+        module.zero_grad()
+        watch = _Watching()
+        if watching:
+            with watch:
+                outputs = flat(module(y))
+                sum(tensor.square().sum() for tensor in outputs).backward()
+            name = "rows" if isinstance(module, AdaptiveLinear) else "window"
+            assert {f"adaparam::{name}", f"adaparam::{name}_backward"} <= watch.seen
+        else:
+            outputs = flat(module(y))
+            sum(tensor.square().sum() for tensor in outputs).backward()
+        results.append([*(tensor.detach() for tensor in outputs), y.grad, *gradients(module)])
+    assert all(torch.equal(a, b) for a, b in zip(*results))
+
+
+def test_weights_of_a_linear_layer_that_change_are_seen_in_inference():
+    module, x = AdaptiveLinear(5, 7).eval(), torch.randn(3, 5)
+    with torch.no_grad():
+        before = module(x)
+        assert torch.equal(module(x), before)
+        module.policy_weight.add_(1)
+        within = module(x)
+        assert not torch.equal(within, before)
+        module.weight.data.mul_(2)
+        assert not torch.equal(module(x), within)
+    # After a pass with gradients, and with other parameters in the same place.
+    module(x).sum().backward()
+    twin = copy.deepcopy(module)
+    twin.execution = "readable"
+    with torch.no_grad():
+        assert_close(module(x), twin(x), "output")
+
+
+@both
+def test_a_parametrized_weight_is_used_and_learns(make):
+    module, x = make(), torch.randn(4, 2, 5)
+    torch.nn.utils.parametrizations.weight_norm(module, "weight_hh_l0")
+    before = module(x)[0]
+    before.sum().backward()
+    scale = module.parametrizations.weight_hh_l0.original0
+    assert scale.grad.abs().max() > 0
+    with torch.no_grad():
+        scale.mul_(2)
+        assert not torch.equal(module(x)[0], before)
+
+
+@both
+def test_dropout_between_layers_may_be_set_later(make):
+    module, x = make(), torch.randn(4, 2, 5)
+    whole = module(x)[0]
+    module.dropout = 0.5
+    assert not torch.equal(module(x)[0], module(x)[0])
+    module.dropout = 0.0
+    assert torch.equal(module(x)[0], whole)
+    with pytest.raises(ValueError, match="dropout = 2: must be a number from 0 to 1"):
+        module.dropout = 2
+
+
+INTERRUPTED = """
+import signal
+import torch
+from adaparam.torch import {name}
+# A job in the background of a shell is born deaf to it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+module, x = {made}, torch.randn(50, 20, 64)
+print("ready", flush=True)
+while True:
+    module(x)[0].sum().backward()
+"""
+
+
+@pytest.mark.parametrize("name, made", [("LSTM", "LSTM(64, 64)"), ("AdaptiveLSTM", "AdaptiveLSTM(64, 64, 8)")])
+def test_an_interrupt_ends_a_loop(name, made):
+    program = INTERRUPTED.format(name=name, made=made)
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout.readline() == "ready\n"
+            child.send_signal(signal.SIGINT)
+            _, text = child.communicate(timeout=60)
+        finally:
+            child.kill()
+    assert child.returncode != 0 and "KeyboardInterrupt" in text
 
 
 @both
@@ -269,6 +385,9 @@ def test_other_precisions_are_computed_by_the_readable_version(make):
     wide = copy.deepcopy(module).double()
     assert_close(wide(x.double())[0], output, "f64")
     assert wide(x.double())[0].dtype is torch.float64
+    narrow = copy.deepcopy(module).bfloat16()(x.bfloat16())[0]
+    assert narrow.dtype is torch.bfloat16
+    torch.testing.assert_close(narrow.float(), output, rtol=0.1, atol=0.05)
     meta = copy.deepcopy(module).to("meta")
     assert meta(x.to("meta"))[0].shape == output.shape
 
@@ -323,6 +442,9 @@ def test_mistakes_of_construction_are_named():
         ({"policy": "recurent"}, ValueError, "policy = 'recurent': must be 'recurrent' or 'static'"),
         ({"adaptation": "sva"}, ValueError, "adaptation = 'sva': must be 'io', 'input' or 'output'"),
         ({"execution": "fast"}, ValueError, "execution = 'fast'"),
+        ({"dropout": "0.5"}, ValueError, "dropout = '0.5': must be a number from 0 to 1"),
+        ({"proj_size": 2.5}, TypeError, "proj_size = 2.5: must be a whole number"),
+        ({"proj_size": -1}, ValueError, "proj_size = -1: must be at least 1"),
         ({"proj_size": 7}, ValueError, "proj_size = 7: must be smaller"),
         ({"bidirectional": True, "num_layers": 2}, ValueError, "choose summary = 'own'"),
     ]:
@@ -340,4 +462,6 @@ def test_help_and_representation_read_well(make):
     module = make(batch_first=True)
     assert repr(module).splitlines()[0].endswith(")")
     assert "batch_first=True" in repr(module) and "num_layers=2" in repr(module)
-    assert "Shapes:" in type(module).__doc__
+    text = pydoc.plain(pydoc.render_doc(type(module)))
+    for part in ("Args:", "Shapes:", "Example:", "batch_first", "lengths: how many steps"):
+        assert part in text, part

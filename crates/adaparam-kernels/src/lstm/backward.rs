@@ -51,7 +51,7 @@ impl Pass<'_> {
                 Some(packed) => &mut packed.layers[index],
                 None => panels,
             };
-            panels.pack_transposed(engine, layer, &self.weights(layer));
+            panels.pack_transposed(engine, plan.is_turned, layer, &self.weights(layer));
             let above = if index + 1 == plan.layers.len() {
                 Above::Output(d_output)
             } else {
@@ -110,8 +110,13 @@ impl Pass<'_> {
             };
             let gates = 4 * hidden;
             let mut product = |a: &[f32], m: usize, c: &mut [f32]| {
-                let (a, b, c) = ((a, m), (&own.gates[..], gates), (c, gates));
-                transposed_product(engine, products, (m, gates, rows), a, b, c, false);
+                let (a, b) = ((a, m), (&own.gates[..], gates));
+                if plan.is_turned {
+                    transposed_product(engine, products, (gates, m, rows), b, a, (c, m), false);
+                } else {
+                    let c = (c, gates);
+                    transposed_product(engine, products, (m, gates, rows), a, b, c, false);
+                }
             };
             product(x, input, gradients.input);
             product(&own.h, hidden, gradients.hidden);

@@ -61,6 +61,7 @@ impl Plan {
             .iter()
             .flat_map(|layer| [layer.input, layer.hidden].map(|rows| (rows, 4 * layer.hidden)));
         let scratch = products
+            .map(|(m, n)| if self.is_turned { (n, m) } else { (m, n) })
             .map(|(m, n)| Scratch::numbers(path, threads, (m, n, rows)))
             .fold([0; 2], larger);
         let buffers = kept.chain(d_inputs).chain(scratch);

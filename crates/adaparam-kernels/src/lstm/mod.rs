@@ -51,7 +51,11 @@ impl Shape {
     }
 }
 
-/// Parameters of one layer. Matrices lie by rows as `[in, out]`.
+/// A stack whose matrices are given as `[out, in]`, as `PyTorch` has them, and their gradients likewise. Every number is the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turned(pub Shape);
+
+/// Parameters of one layer. Matrices lie by rows as `[in, out]`, or in a [`Turned`] stack as `[out, in]`.
 #[derive(Clone, Copy)]
 struct LayerWeights<'a> {
     /// `[input, 4 hidden]`.

@@ -25,10 +25,17 @@ impl Packed {
             .resize_with(plan.layers.len(), LayerPanels::default);
         for (layer, panels) in plan.layers.iter().zip(&mut self.layers) {
             let weights = LayerWeights::of_layer(plan, layer.index, weights);
-            let rows = |matrix, rows| [(Source::Rows(matrix, 4 * layer.hidden), rows)];
-            let input = rows(weights.input, layer.input);
+            let source = |matrix, rows| {
+                let source = if plan.is_turned {
+                    Source::Columns(matrix, rows)
+                } else {
+                    Source::Rows(matrix, 4 * layer.hidden)
+                };
+                [(source, rows)]
+            };
+            let input = source(weights.input, layer.input);
             panels.input.pack(engine, &input, &layer.gates);
-            let hidden = rows(weights.hidden, layer.hidden);
+            let hidden = source(weights.hidden, layer.hidden);
             panels.hidden.pack(engine, &hidden, &layer.units);
         }
     }
@@ -39,14 +46,22 @@ impl LayerPanels {
     pub(super) fn pack_transposed(
         &mut self,
         engine: &Engine,
+        is_turned: bool,
         layer: &LayerPlan,
         weights: &LayerWeights<'_>,
     ) {
         let gates = 4 * layer.hidden;
-        let columns = |matrix| [(Source::Columns(matrix, gates), gates)];
-        self.input
-            .pack(engine, &columns(weights.input), &layer.to_input);
-        self.hidden
-            .pack(engine, &columns(weights.hidden), &layer.to_hidden);
+        let source = |matrix, columns| {
+            let source = if is_turned {
+                Source::Rows(matrix, columns)
+            } else {
+                Source::Columns(matrix, gates)
+            };
+            [(source, gates)]
+        };
+        let input = source(weights.input, layer.input);
+        self.input.pack(engine, &input, &layer.to_input);
+        let hidden = source(weights.hidden, layer.hidden);
+        self.hidden.pack(engine, &hidden, &layer.to_hidden);
     }
 }

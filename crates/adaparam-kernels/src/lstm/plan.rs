@@ -6,6 +6,8 @@ use crate::gemm::{Group, contiguous_groups, unit_groups};
 /// A stack, ready for its windows.
 pub(super) struct Plan {
     pub(super) shape: Shape,
+    /// Whether matrices lie as `[out, in]`.
+    pub(super) is_turned: bool,
     pub(super) layers: Vec<LayerPlan>,
 }
 
@@ -29,7 +31,7 @@ pub(super) struct LayerPlan {
 }
 
 impl Plan {
-    pub(super) fn new(shape: &Shape) -> Self {
+    pub(super) fn new(shape: &Shape, is_turned: bool) -> Self {
         let layers = shape.hidden.iter().enumerate();
         let layers = layers.map(|(index, &hidden)| LayerPlan {
             index,
@@ -45,6 +47,7 @@ impl Plan {
         Self {
             layers: layers.collect(),
             shape: shape.clone(),
+            is_turned,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::packed::Packed;
 use super::pass::Pass;
 use super::plan::Plan;
-use super::{Shape, Tape};
+use super::{Shape, Tape, Turned};
 use crate::Engine;
 use crate::precision::Path;
 use crate::stack::{
@@ -52,15 +52,37 @@ impl Stack for Shape {
     }
 
     fn runner(&self, weights: Weights) -> Box<dyn Runner> {
-        Box::new(LstmRunner {
-            sizes: Sizes::of(self),
-            plan: Plan::new(self),
-            weights,
-            packed: Packed::default(),
-            packed_for: None,
-            tape: Tape::default(),
-            ragged: Ragged::default(),
-        })
+        Box::new(LstmRunner::new(Plan::new(self, false), weights))
+    }
+}
+
+impl Stack for Turned {
+    fn d_input(&self) -> usize {
+        self.0.d_input()
+    }
+
+    fn d_output(&self) -> usize {
+        self.0.d_output()
+    }
+
+    fn parameters(&self) -> Vec<Slot> {
+        let mut slots = self.0.parameters();
+        for slot in &mut slots {
+            slot.shape.reverse();
+        }
+        slots
+    }
+
+    fn states(&self) -> Vec<Slot> {
+        self.0.states()
+    }
+
+    fn sites(&self) -> Vec<Slot> {
+        self.0.sites()
+    }
+
+    fn runner(&self, weights: Weights) -> Box<dyn Runner> {
+        Box::new(LstmRunner::new(Plan::new(&self.0, true), weights))
     }
 }
 
@@ -73,6 +95,20 @@ struct LstmRunner {
     packed_for: Option<Path>,
     tape: Tape,
     ragged: Ragged,
+}
+
+impl LstmRunner {
+    fn new(plan: Plan, weights: Weights) -> Self {
+        Self {
+            sizes: Sizes::of(&plan.shape),
+            plan,
+            weights,
+            packed: Packed::default(),
+            packed_for: None,
+            tape: Tape::default(),
+            ragged: Ragged::default(),
+        }
+    }
 }
 
 impl fmt::Debug for LstmRunner {
