@@ -4,6 +4,7 @@
 mod oracle;
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use adaparam::policy::{GluPolicyConfig, LinearPolicyConfig, MlpPolicyConfig};
 use adaparam::recurrent::Execution;
@@ -12,6 +13,9 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::nn::activation::ActivationConfig;
 use burn::tensor::{Device, Distribution, Tensor};
 use oracle::{Array, Params, Phi, PolicySpec, Spec};
+
+/// Burn has one generator for the whole process: a test that draws by a seed has it for itself.
+static GENERATOR: Mutex<()> = Mutex::new(());
 
 /// f32 sums of a few dozen products of order one, against f64.
 const RELATIVE: f64 = 2e-5;
@@ -234,6 +238,7 @@ fn assert_close(what: &str, actual: &[f64], expected: &[f64], relative: f64, abs
 
 #[test]
 fn every_layer_and_policy_agrees_with_the_equations_forward_and_in_every_gradient() {
+    let _alone = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
     let device = Device::flex().autodiff();
     device.seed(11);
     for execution in [Execution::Readable, Execution::Fused] {
@@ -329,6 +334,7 @@ fn assert_agrees(case: &Case, device: &Device) {
 
 #[test]
 fn the_oracle_agrees_with_finite_differences() {
+    let _alone = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
     let device = Device::flex();
     device.seed(12);
     for case in cases(&device) {
