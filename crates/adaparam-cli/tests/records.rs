@@ -267,6 +267,74 @@ fn milliseconds(side: &Value) -> String {
     }
 }
 
+/// The whole numbers of a text, in their order.
+fn whole_numbers(text: &str) -> Vec<u64> {
+    let parts = text.split(|c: char| !c.is_ascii_digit());
+    parts.filter_map(|part| part.parse().ok()).collect()
+}
+
+#[test]
+fn python_layers_beside_pytorch() {
+    let record = record("bench-python.json");
+    let rows = record["rows"].as_array().unwrap();
+    let guide = fs::read_to_string(root().join("python/README.md")).unwrap();
+    for (lead, key) in [
+        ("| `LSTM` beside `nn.LSTM` |", "times_nn_lstm"),
+        (
+            "| `AdaptiveLSTM` beside PyTorch eager |",
+            "times_pytorch_alstm",
+        ),
+    ] {
+        let told = table(&guide, lead);
+        assert_eq!(4 * told.len(), rows.len(), "{lead}");
+        for line in told {
+            let columns = [("train", 35), ("train", 256), ("infer", 35), ("infer", 256)];
+            for ((what, steps), cell) in columns.into_iter().zip(&line[1..]) {
+                let point = [&whole_numbers(&line[0])[..], &[steps]].concat();
+                let is_it = |row: &&Value| {
+                    let of_row =
+                        ["hidden", "batch", "steps"].map(|size| row[size].as_u64().unwrap());
+                    row["what"].as_str() == Some(what) && of_row[..] == point
+                };
+                let of_record = rows.iter().find(is_it).expect("the record has every point");
+                assert_eq!(
+                    &format!("{:.2}", number(of_record, key)),
+                    cell,
+                    "{lead}: {point:?}"
+                );
+            }
+        }
+    }
+    let of_all = |key: &str, what: &str| number(&record["summary"][key], what);
+    let microseconds = |of: &str| number(&record["overhead_us"], of);
+    let sentences = [
+        format!(
+            "`LSTM` is {:.2} times as fast as `nn.LSTM` in the median of {} points, {:.2} times at the least favourable one",
+            of_all("times_nn_lstm", "median"),
+            rows.len(),
+            of_all("times_nn_lstm", "least"),
+        ),
+        format!(
+            "`AdaptiveLSTM` {:.2} times as fast as the same equations in PyTorch, {:.2} times",
+            of_all("times_pytorch_alstm", "median"),
+            of_all("times_pytorch_alstm", "least"),
+        ),
+        format!(
+            "costs {:.0} µs for an `LSTM` and {:.0} µs for an `AdaptiveLSTM`, beside {:.0} µs for `nn.LSTM`",
+            microseconds("LSTM, with a state"),
+            microseconds("AdaptiveLSTM, with a state"),
+            microseconds("nn.LSTM, with a state"),
+        ),
+    ];
+    let guide = guide.split_whitespace().collect::<Vec<_>>().join(" ");
+    for sentence in sentences {
+        assert!(
+            guide.contains(&sentence),
+            "python/README.md does not say: {sentence}"
+        );
+    }
+}
+
 #[test]
 fn the_table_of_contents_names_every_record() {
     let contents = fs::read_to_string(root().join("results/README.md")).unwrap();
