@@ -1,7 +1,9 @@
 //! Tells the program which commit and which Burn it is built from, for run records.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+
+mod sources;
 
 fn main() {
     let git = |arguments: &[&str]| -> Option<String> {
@@ -31,31 +33,12 @@ fn main() {
         burn_version("../../Cargo.lock")
     );
     println!("cargo::rerun-if-changed=../../Cargo.lock");
-    for source in sources() {
+    for source in sources::of(Path::new("..")) {
         println!("cargo::rerun-if-changed={}", source.display());
     }
     if let Some(folder) = git(&["rev-parse", "--git-dir"]) {
         println!("cargo::rerun-if-changed={folder}/logs/HEAD");
     }
-}
-
-/// The sources of every crate beside this one, as the folder has them: a crate that was forgotten could change and still be
-/// recorded as a clean commit.
-fn sources() -> Vec<PathBuf> {
-    let crates = Path::new("..")
-        .read_dir()
-        .expect("the folder of the crates can be listed");
-    let mut sources: Vec<PathBuf> = crates
-        .map(|entry| {
-            entry
-                .expect("the folder of the crates can be listed")
-                .path()
-        })
-        .flat_map(|folder| [folder.join("src"), folder.join("Cargo.toml")])
-        .filter(|path| path.exists())
-        .collect();
-    sources.sort();
-    sources
 }
 
 /// What Cargo puts into a package for the registry, where there is no repository around it.

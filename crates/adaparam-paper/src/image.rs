@@ -469,11 +469,11 @@ fn accuracy(network: &Network, scaler: &PixelScaler, images: &ImageSet, device: 
 
 /// Rows and claims of all runs; `outcomes` are in the order of [`ImageConfig::jobs`].
 pub(crate) fn summarise(config: &ImageConfig, outcomes: &[ImageOutcome]) -> ExperimentResult {
-    let summaries: Vec<Summary<'_>> = config
+    let summaries: Vec<ImageSummary<'_>> = config
         .models
         .iter()
         .zip(outcomes.chunks_exact(config.seeds.len()))
-        .map(|(model, runs)| Summary::of(model, runs))
+        .map(|(model, runs)| ImageSummary::of(model, runs))
         .collect();
     let is_short = |model: &ImageModel| model.train.steps < PAPER_STEPS;
     let mut claims = match config.scale {
@@ -491,12 +491,12 @@ pub(crate) fn summarise(config: &ImageConfig, outcomes: &[ImageOutcome]) -> Expe
     ExperimentResult {
         experiment: "mnist".to_owned(),
         scale: config.scale,
-        rows: summaries.iter().map(Summary::row).collect(),
+        rows: summaries.iter().map(ImageSummary::row).collect(),
         claims,
     }
 }
 
-struct Summary<'a> {
+struct ImageSummary<'a> {
     model: &'a ImageModel,
     params: usize,
     diverged: usize,
@@ -504,7 +504,7 @@ struct Summary<'a> {
     test: Spread,
 }
 
-impl<'a> Summary<'a> {
+impl<'a> ImageSummary<'a> {
     fn of(model: &'a ImageModel, runs: &[ImageOutcome]) -> Self {
         let spread = |metric: fn(&ImageOutcome) -> Option<f64>| {
             // A network that diverged tells nothing right.
@@ -540,7 +540,7 @@ pub fn open_claims() -> Vec<Claim> {
     JudgedBy::Images.open_claims()
 }
 
-fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
+fn claims(summaries: &[ImageSummary<'_>]) -> Vec<Claim> {
     let with_role = |role| summaries.iter().find(|summary| summary.model.role == role);
     let mut claims: Vec<Claim> = summaries
         .iter()

@@ -449,11 +449,11 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
 
 /// Rows and claims of all runs; `outcomes` are in the order of [`TailConfig::jobs`].
 pub(crate) fn summarise(config: &TailConfig, outcomes: &[TailOutcome]) -> ExperimentResult {
-    let summaries: Vec<Summary<'_>> = config
+    let summaries: Vec<TailSummary<'_>> = config
         .models
         .iter()
         .zip(outcomes.chunks_exact(config.seeds.len()))
-        .map(|(model, runs)| Summary::of(model, runs))
+        .map(|(model, runs)| TailSummary::of(model, runs))
         .collect();
     let mut claims = claims(&summaries);
     if config.scale == Scale::Quick || config.train.steps < PAPER_STEPS {
@@ -464,12 +464,12 @@ pub(crate) fn summarise(config: &TailConfig, outcomes: &[TailOutcome]) -> Experi
     ExperimentResult {
         experiment: "tail".to_owned(),
         scale: config.scale,
-        rows: summaries.iter().map(Summary::row).collect(),
+        rows: summaries.iter().map(TailSummary::row).collect(),
         claims,
     }
 }
 
-struct Summary<'a> {
+struct TailSummary<'a> {
     model: &'a TailModel,
     params: usize,
     diverged: usize,
@@ -478,7 +478,7 @@ struct Summary<'a> {
     tail_power: f64,
 }
 
-impl<'a> Summary<'a> {
+impl<'a> TailSummary<'a> {
     fn of(model: &'a TailModel, runs: &[TailOutcome]) -> Self {
         let spread = |metric: fn(&TailOutcome) -> Option<f64>| {
             Spread::of(runs.iter().map(|run| metric(run).unwrap_or(f64::INFINITY)))
@@ -518,9 +518,9 @@ pub fn open_claims() -> Vec<Claim> {
 
 /// The paper's sentences, for each reading of what they leave open. A claim is met if it is for every model of the
 /// reading; models beyond the paper stand in the table only.
-fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
-    let with_role = |role: Role| -> Vec<&Summary<'_>> {
-        let wanted = |summary: &&Summary<'_>| summary.model.role == role;
+fn claims(summaries: &[TailSummary<'_>]) -> Vec<Claim> {
+    let with_role = |role: Role| -> Vec<&TailSummary<'_>> {
+        let wanted = |summary: &&TailSummary<'_>| summary.model.role == role;
         summaries.iter().filter(wanted).collect()
     };
     let adaptive = with_role(Role::Literal);
@@ -530,8 +530,8 @@ fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
     ];
     let mut claims = Vec::new();
     let mut judge = |wording: Wording,
-                     models: &[&Summary<'_>],
-                     verdict: &dyn Fn(&Summary<'_>) -> Verdict,
+                     models: &[&TailSummary<'_>],
+                     verdict: &dyn Fn(&TailSummary<'_>) -> Verdict,
                      evidence: String| {
         if !models.is_empty() {
             let verdict = decision::all(models.iter().map(|model| verdict(model)));
@@ -563,7 +563,7 @@ fn claims(summaries: &[Summary<'_>]) -> Vec<Claim> {
                 .read_as(&format!("better in the tail than the {kind}")),
             &adaptive,
             &|model| {
-                let against = |other: &&Summary<'_>| {
+                let against = |other: &&TailSummary<'_>| {
                     decision::lower_by_ratio(&model.tail_mse, &other.tail_mse)
                 };
                 decision::all(baselines.iter().map(against))
@@ -583,7 +583,7 @@ fn in_words(spread: &Spread) -> String {
 }
 
 /// A fact about each model, by its name.
-fn each(models: &[&Summary<'_>], fact: impl Fn(&Summary<'_>) -> String) -> String {
+fn each(models: &[&TailSummary<'_>], fact: impl Fn(&TailSummary<'_>) -> String) -> String {
     let facts: Vec<String> = models
         .iter()
         .map(|model| format!("“{}” {}", model.name(), fact(model)))
@@ -591,7 +591,7 @@ fn each(models: &[&Summary<'_>], fact: impl Fn(&Summary<'_>) -> String) -> Strin
     format!("{}.", facts.join("; "))
 }
 
-fn unexplained(models: &[&Summary<'_>], rule: &str, bound: f64) -> String {
+fn unexplained(models: &[&TailSummary<'_>], rule: &str, bound: f64) -> String {
     format!(
         "Share of the tail's y² left unexplained, median and range over seeds ({rule} {bound}): {}",
         each(models, |model| spread_in_words(

@@ -75,21 +75,21 @@ pub trait Parameters {
 impl<M: Module> Parameters for M {
     fn visit_parameters(&self, see: &mut dyn FnMut(&str, &dyn AnyParameter)) {
         self.visit(&mut Visitor {
-            path: Path::default(),
+            path: FieldPath::default(),
             see,
         });
     }
 
     fn set_parameters(&mut self, give: &mut dyn FnMut(&str, &[usize]) -> Option<Tensor<1>>) {
         *self = self.clone().map(&mut Setter {
-            path: Path::default(),
+            path: FieldPath::default(),
             give,
         });
     }
 
     fn take_parameters(self: Box<Self>, take: &mut dyn FnMut(&str, Tensor<1>)) {
         self.map(&mut Taker {
-            path: Path::default(),
+            path: FieldPath::default(),
             take,
         });
     }
@@ -112,9 +112,9 @@ pub fn parameter<const D: usize>(
 
 /// The fields on the way to a parameter.
 #[derive(Default)]
-struct Path(Vec<String>);
+struct FieldPath(Vec<String>);
 
-impl Path {
+impl FieldPath {
     fn enter(&mut self, name: &str, container_type: &str) {
         if !is_enum(container_type) {
             self.0.push(name.to_owned());
@@ -137,7 +137,7 @@ fn is_enum(container_type: &str) -> bool {
 }
 
 struct Visitor<'a> {
-    path: Path,
+    path: FieldPath,
     see: &'a mut dyn FnMut(&str, &dyn AnyParameter),
 }
 
@@ -156,7 +156,7 @@ impl ModuleVisitor for Visitor<'_> {
 }
 
 struct Setter<'a> {
-    path: Path,
+    path: FieldPath,
     give: &'a mut dyn FnMut(&str, &[usize]) -> Option<Tensor<1>>,
 }
 
@@ -189,7 +189,7 @@ impl ModuleMapper for Setter<'_> {
 }
 
 struct Taker<'a> {
-    path: Path,
+    path: FieldPath,
     take: &'a mut dyn FnMut(&str, Tensor<1>),
 }
 

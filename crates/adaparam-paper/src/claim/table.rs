@@ -295,7 +295,7 @@ sentences! {
         text: "Tying the input adaptations of all gates “approximately halves the computation time and speeds up \
                convergence considerably” ({place})",
         judged_by: JudgedBy::Nobody(
-            "timed by `adaparam bench step --readable --set model.tying=untied`; no untied model is trained here",
+            "timed by `adaparam bench step --readable --set model.cell.tying=untied`; no untied model is trained here",
         ),
     }
 
