@@ -6,7 +6,7 @@ use super::plan::LayerPlan;
 use super::{LayerTape, Tape};
 use crate::Engine;
 use crate::cell::{GATES, Kept, PlainCell};
-use crate::gemm::{GROUP, Panels, Phase, product, tile};
+use crate::gemm::{GROUP, Panels, Phase, product_of_rows, tile};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
 use crate::reduce::add;
@@ -92,7 +92,8 @@ impl Pass<'_> {
                 None => self.operands.x,
             };
             let panels = &packed.layers[layer.index];
-            product(engine, x, &panels.input, &mut own.gates, 4 * hidden);
+            let to = (&mut own.gates[..], layer.gates_stride);
+            product_of_rows(engine, (x, layer.input), &panels.input, to, 4 * hidden);
             let is_last = layer.index + 1 == plan.layers.len();
             {
                 let output = is_last.then(|| Parts::new(&mut *output));
@@ -154,8 +155,8 @@ impl Pass<'_> {
             };
             let gates = Writes::new(
                 &gates,
-                row(t) * 4 * hidden + first,
-                4 * hidden,
+                row(t) * layer.gates_stride + first,
+                layer.gates_stride,
                 count,
                 3 * hidden + units,
             );

@@ -105,7 +105,7 @@ impl Tape {
 struct LayerTape {
     h: Buffer,
     c: Buffer,
-    /// Products of the input, then gates, then gradients of the pre-activations.
+    /// Products of the input, then gates, then gradients of the pre-activations. Rows are [`LayerPlan::gates_stride`] apart.
     gates: Buffer,
     /// Hidden state and input together, which the layer above reads; empty if it reads the hidden state.
     sum: Buffer,
@@ -117,7 +117,7 @@ impl LayerTape {
         let (rows, hidden) = (steps * batch, layer.hidden);
         let carried = (rows + batch) * hidden;
         let sum = if layer.gives_sum { rows * hidden } else { 0 };
-        [carried, carried, rows * 4 * hidden, sum]
+        [carried, carried, rows * layer.gates_stride, sum]
     }
 
     /// What the layer above reads, step by step.
