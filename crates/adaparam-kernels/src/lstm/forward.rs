@@ -14,9 +14,14 @@ use crate::stack::{Keep, Operands, clear_behind};
 use crate::threads::Parts;
 use std::ops::Range;
 
-/// Most steps whose inputs are multiplied at once where nothing is kept: enough for weights to be read seldom, and few enough for
-/// what lies between two layers to stay in cache.
-pub(super) const STEPS_AT_ONCE: usize = 16;
+/// Rows whose inputs are multiplied at once: enough for weights to be read seldom, and few enough for the products to be in the second
+/// cache level still when their step comes.
+const ROWS_AT_ONCE: usize = 140;
+
+/// Steps whose inputs are multiplied at once.
+pub(super) fn steps_at_once(batch: usize) -> usize {
+    (ROWS_AT_ONCE / batch.max(1)).max(1)
+}
 
 impl Pass<'_> {
     /// Runs the window. `state` is the initial state and becomes the final one; `output` becomes the hidden states of the highest
@@ -39,8 +44,9 @@ impl Pass<'_> {
             Keep::State => {
                 let shape = &self.plan.shape;
                 let (input, hidden) = (shape.input, shape.hidden[shape.layers() - 1]);
-                for first in (0..steps).step_by(STEPS_AT_ONCE) {
-                    let last = steps.min(first + STEPS_AT_ONCE);
+                let at_once = steps_at_once(batch);
+                for first in (0..steps).step_by(at_once) {
+                    let last = steps.min(first + at_once);
                     let rows = |width: usize| first * batch * width..last * batch * width;
                     let operands = Operands {
                         steps: last - first,
@@ -92,13 +98,21 @@ impl Pass<'_> {
                 None => self.operands.x,
             };
             let panels = &packed.layers[layer.index];
-            let to = (&mut own.gates[..], layer.gates_stride);
-            product_of_rows(engine, (x, layer.input), &panels.input, to, 4 * hidden);
             let is_last = layer.index + 1 == plan.layers.len();
             {
                 let output = is_last.then(|| Parts::new(&mut *output));
-                let (panels, tiles) = (&panels.hidden, &mut tape.tiles);
-                self.layer_forward(engine, panels, layer, first, own, tiles, output.as_ref());
+                let at_once = steps_at_once(batch);
+                for start in (0..steps).step_by(at_once) {
+                    let some = start..steps.min(start + at_once);
+                    let rows = |width: usize| some.start * batch * width..some.end * batch * width;
+                    let from = (&x[rows(layer.input)], layer.input);
+                    let to = &mut own.gates[rows(layer.gates_stride)];
+                    let to = (to, layer.gates_stride);
+                    product_of_rows(engine, from, &panels.input, to, 4 * hidden);
+                    let (panels, tiles) = (&panels.hidden, &mut tape.tiles);
+                    let output = output.as_ref();
+                    self.layer_forward(engine, panels, layer, first, some, own, tiles, output);
+                }
             }
             if layer.gives_sum {
                 own.sum.copy_from_slice(&own.h[batch * hidden..]);
@@ -117,6 +131,7 @@ impl Pass<'_> {
         panels: &Panels,
         layer: &LayerPlan,
         first_step: usize,
+        steps: Range<usize>,
         own: &mut LayerTape,
         tiles: &mut Buffer,
         output: Option<&Parts<'_, f32>>,
@@ -177,12 +192,12 @@ impl Pass<'_> {
                 ],
             });
         };
-        let (steps, blocks) = (self.steps(), hidden.div_ceil(GROUP));
+        let blocks = hidden.div_ceil(GROUP);
         let teams = self.teams(engine, layer);
         if teams > 1 {
             engine.pool().run(teams, |team, thread| {
                 let rows = self.rows_of(team, teams);
-                for t in 0..steps {
+                for t in steps.clone() {
                     Phase::begin().run(|| {
                         (0..blocks).for_each(|task| block(t, task, &rows, thread));
                     });
@@ -190,7 +205,7 @@ impl Pass<'_> {
             });
             return;
         }
-        for t in 0..steps {
+        for t in steps {
             let phase = Phase::begin();
             engine.pool().run(blocks, |task, thread| {
                 phase.run(|| block(t, task, &(0..batch), thread));
