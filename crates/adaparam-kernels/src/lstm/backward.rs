@@ -6,7 +6,7 @@ use super::plan::LayerPlan;
 use super::{LayerGradients, LayerTape, Tape};
 use crate::Engine;
 use crate::cell::{Gradients, PlainCellGradient};
-use crate::gemm::{GROUP, Panels, Phase, product_of_rows, tile, transposed_product};
+use crate::gemm::{Factor, GROUP, Panels, Phase, product_of_rows, tile, transposed_products};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
 use crate::reduce::{add, sum_rows};
@@ -110,18 +110,17 @@ impl Pass<'_> {
             } else {
                 layers[index - 1].given(&plan.layers[index - 1], batch)
             };
-            let gates = 4 * hidden;
-            let mut product = |a: &[f32], m: usize, c: &mut [f32]| {
-                let (a, b) = ((a, m), (&own.gates[..], layer.gates_stride));
-                if plan.is_turned {
-                    transposed_product(engine, products, (gates, m, rows), b, a, (c, m), false);
-                } else {
-                    let c = (c, gates);
-                    transposed_product(engine, products, (m, gates, rows), a, b, c, false);
-                }
+            let factor = |matrix, columns, product| Factor {
+                matrix,
+                columns,
+                product,
             };
-            product(x, input, gradients.input);
-            product(&own.h, hidden, gradients.hidden);
+            let factors = [
+                factor(x, input, gradients.input),
+                factor(&own.h[..], hidden, gradients.hidden),
+            ];
+            let common = layer.in_products(plan.is_turned, &own.gates[..]);
+            transposed_products(engine, products, rows, common, factors);
             if !gradients.bias.is_empty() {
                 sum_rows(
                     engine,

@@ -1,7 +1,7 @@
 //! What does not change between the windows of a stack: sizes, and the order of columns in panels.
 
 use super::Shape;
-use crate::gemm::{Group, contiguous_groups, unit_groups};
+use crate::gemm::{Common, Group, contiguous_groups, unit_groups};
 
 /// Numbers of a cache line.
 const LINE: usize = 16;
@@ -61,5 +61,17 @@ impl Plan {
     /// Parameters of a layer.
     pub(super) fn parameters(&self) -> usize {
         2 + usize::from(self.shape.bias)
+    }
+}
+
+impl LayerPlan {
+    /// The gates, as the products that give the gradients of the matrices have them.
+    pub(super) fn in_products<T>(&self, is_turned: bool, gates: T) -> Common<T> {
+        Common {
+            matrix: gates,
+            stride: self.gates_stride,
+            columns: 4 * self.hidden,
+            is_left: is_turned,
+        }
     }
 }
