@@ -26,6 +26,10 @@ const OPEN: u64 = 1 << 16;
 /// In [`Shared::state`]: one more job.
 const JOB: u64 = 1 << 17;
 
+/// How often a helper looks before it sleeps: for some milliseconds. It is sent home when the work is done, and whoever wakes it may
+/// find it on the core of the caller.
+const LOOKS_OF_A_HELPER: u32 = 100 * LOOKS_BEFORE_SLEEP;
+
 /// A fixed set of threads.
 ///
 /// The calling thread is one of them, so a pool of one starts none.
@@ -77,7 +81,7 @@ impl Pool {
                 let shared = Arc::clone(&pool.shared);
                 thread::Builder::new()
                     .name(format!("kernels-{worker}"))
-                    .spawn(move || shared.serve(worker))
+                    .spawn(move || shared.serve(worker, LOOKS_BEFORE_SLEEP))
                     .expect("the system starts a thread")
             })
             .collect();
@@ -148,7 +152,7 @@ impl Pool {
             // The caller is number zero.
             let worker = came.fetch_add(1, Ordering::Relaxed) + 1;
             if worker < self.threads() {
-                shared.serve(worker);
+                shared.serve(worker, LOOKS_OF_A_HELPER);
             }
         });
         call();
@@ -260,7 +264,8 @@ impl Shared {
         }
     }
 
-    fn serve(&self, worker: usize) {
+    /// Works on jobs until it is stopped. After so many looks for the next one it sleeps.
+    fn serve(&self, worker: usize, looks_before_sleep: u32) {
         let sleeper = &self.sleepers[worker - 1];
         *sleeper
             .thread
@@ -289,8 +294,10 @@ impl Shared {
                 }
                 self.state.fetch_sub(1, Ordering::AcqRel);
                 looks = 0;
-            } else if looks < LOOKS_BEFORE_SLEEP {
-                pause(&mut looks);
+            } else if looks < looks_before_sleep {
+                // Who lets others have the core here may be away for milliseconds when the next job comes.
+                looks += 1;
+                spin();
             } else {
                 sleeper.asleep.store(true, Ordering::SeqCst);
                 in_one_order();
