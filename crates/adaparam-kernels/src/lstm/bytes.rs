@@ -1,7 +1,7 @@
 //! How much memory windows take.
 
 use super::LayerTape;
-use super::forward::steps_at_once;
+use super::forward::steps_of_a_reader;
 use super::plan::Plan;
 use crate::Engine;
 use crate::cell::GATES;
@@ -21,7 +21,7 @@ impl Plan {
         let (path, threads) = (engine.path(), engine.pool().threads());
         let steps = match keep {
             Keep::Tape => steps,
-            Keep::State => steps.min(steps_at_once(batch)),
+            Keep::State => steps.min(steps_of_a_reader(batch)),
         };
         let rows = steps * batch;
         let kept = self.layers.iter();

@@ -1,12 +1,12 @@
 //! The forward pass of a window.
 
-use super::packed::Packed;
+use super::packed::{LayerPanels, Packed};
 use super::pass::Pass;
 use super::plan::LayerPlan;
 use super::{LayerTape, Tape};
 use crate::Engine;
 use crate::cell::{GATES, Kept, PlainCell};
-use crate::gemm::{GROUP, Panels, Phase, product_of_rows, tile};
+use crate::gemm::{GROUP, Phase, product_of_rows, tile};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
 use crate::reduce::add;
@@ -14,13 +14,21 @@ use crate::stack::{Keep, Operands, clear_behind};
 use crate::threads::Parts;
 use std::ops::Range;
 
-/// Rows whose inputs are multiplied at once: enough for weights to be read seldom, and few enough for the products to be in the second
+/// Rows whose inputs are multiplied at once, where all threads share a step: enough for weights to be read seldom, and few enough for the products to be in the second
 /// cache level still when their step comes.
 const ROWS_AT_ONCE: usize = 140;
 
+/// Fewest steps that go through all layers at once where nothing is kept: enough for teams to wait for each other seldom.
+const STEPS_OF_A_READER: usize = 16;
+
 /// Steps whose inputs are multiplied at once.
-pub(super) fn steps_at_once(batch: usize) -> usize {
+fn steps_at_once(batch: usize) -> usize {
     (ROWS_AT_ONCE / batch.max(1)).max(1)
+}
+
+/// Steps that go through all layers at once where nothing is kept.
+pub(super) fn steps_of_a_reader(batch: usize) -> usize {
+    steps_at_once(batch).max(STEPS_OF_A_READER)
 }
 
 impl Pass<'_> {
@@ -44,7 +52,7 @@ impl Pass<'_> {
             Keep::State => {
                 let shape = &self.plan.shape;
                 let (input, hidden) = (shape.input, shape.hidden[shape.layers() - 1]);
-                let at_once = steps_at_once(batch);
+                let at_once = steps_of_a_reader(batch);
                 for first in (0..steps).step_by(at_once) {
                     let last = steps.min(first + at_once);
                     let rows = |width: usize| first * batch * width..last * batch * width;
@@ -101,17 +109,26 @@ impl Pass<'_> {
             let is_last = layer.index + 1 == plan.layers.len();
             {
                 let output = is_last.then(|| Parts::new(&mut *output));
-                let at_once = steps_at_once(batch);
-                for start in (0..steps).step_by(at_once) {
+                let output = output.as_ref();
+                let teams = self.teams(engine, layer);
+                // A team multiplies its inputs itself.
+                let at_once = if teams > 1 {
+                    steps
+                } else {
+                    steps_at_once(batch)
+                };
+                for start in (0..steps).step_by(at_once.max(1)) {
                     let some = start..steps.min(start + at_once);
-                    let rows = |width: usize| some.start * batch * width..some.end * batch * width;
-                    let from = (&x[rows(layer.input)], layer.input);
-                    let to = &mut own.gates[rows(layer.gates_stride)];
-                    let to = (to, layer.gates_stride);
-                    product_of_rows(engine, from, &panels.input, to, 4 * hidden);
-                    let (panels, tiles) = (&panels.hidden, &mut tape.tiles);
-                    let output = output.as_ref();
-                    self.layer_forward(engine, panels, layer, first, some, own, tiles, output);
+                    if teams == 1 {
+                        let rows =
+                            |width: usize| some.start * batch * width..some.end * batch * width;
+                        let from = (&x[rows(layer.input)], layer.input);
+                        let to = &mut own.gates[rows(layer.gates_stride)];
+                        let to = (to, layer.gates_stride);
+                        product_of_rows(engine, from, &panels.input, to, 4 * hidden);
+                    }
+                    let tiles = &mut tape.tiles;
+                    self.layer_forward(engine, panels, layer, x, first, some, own, tiles, output);
                 }
             }
             if layer.gives_sum {
@@ -128,8 +145,9 @@ impl Pass<'_> {
     fn layer_forward(
         &self,
         engine: &Engine,
-        panels: &Panels,
+        panels: &LayerPanels,
         layer: &LayerPlan,
+        x: &[f32],
         first_step: usize,
         steps: Range<usize>,
         own: &mut LayerTape,
@@ -143,6 +161,10 @@ impl Pass<'_> {
             Parts::new(&mut own.gates),
             Parts::new(tiles),
         );
+        let LayerPanels {
+            input,
+            hidden: panels,
+        } = panels;
         let per_block = GATES / panels.width();
         let bias = self.weights(layer).bias;
         let block = |t: usize, task: usize, rows: &Range<usize>, thread: usize| {
@@ -193,12 +215,24 @@ impl Pass<'_> {
             });
         };
         let blocks = hidden.div_ceil(GROUP);
+        let multiply_inputs = |t: usize, rows: &Range<usize>| {
+            let (row, count, width) = (t * batch + rows.start, rows.len(), layer.input);
+            let stride = layer.gates_stride;
+            let x = Reads::new(x, row * width, width, count, width);
+            let to = Writes::new(&gates, row * stride, stride, count, 4 * hidden);
+            let all = input.cut(0..input.count(), 0..width);
+            // SAFETY: the input has rows of its width, and these rows of gates belong to this team.
+            unsafe {
+                tile(engine.instructions(), count, x, all, to, 4 * hidden, false);
+            };
+        };
         let teams = self.teams(engine, layer);
         if teams > 1 {
             engine.pool().run(teams, |team, thread| {
                 let rows = self.rows_of(team, teams);
                 for t in steps.clone() {
                     Phase::begin().run(|| {
+                        multiply_inputs(t, &rows);
                         (0..blocks).for_each(|task| block(t, task, &rows, thread));
                     });
                 }

@@ -1,6 +1,6 @@
 //! The plain LSTM: forward and backward through time of whole windows.
 //!
-//! A layer multiplies the inputs of all steps in one product, then goes through time with the recurrent product alone. Gates are in
+//! A layer multiplies the inputs of some steps in one product, then goes through them with the recurrent product alone. Gates are in
 //! the order `i, f, z, o`. Dropout of a layer's hidden state also enters what it carries; the output is the highest hidden state
 //! before dropout. With [`Shape::skip`] a layer's input is added to what leaves it upwards; what it carries stays its own.
 
