@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 mod engine;
 mod numbers;
+mod openmp;
 mod owner;
 mod packed;
 mod rows;
@@ -19,6 +20,14 @@ mod window;
 
 #[pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::engine::imported();
+        Ok(())
+    }
+
     #[pymodule_export]
     use crate::owner::{Owner, free_memory, waiting};
     #[pymodule_export]

@@ -53,3 +53,9 @@ impl Numbers {
         )))
     }
 }
+
+/// How many numbers are multiplied in so many rows.
+pub(crate) fn multiplications(weights: &[Numbers], rows: usize) -> usize {
+    let weights: usize = weights.iter().map(|of| of.len()).sum();
+    weights.saturating_mul(rows)
+}

@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use std::sync::{Arc, LazyLock};
 
-use crate::engine::engine;
-use crate::numbers::Numbers;
+use crate::engine::{detached, engine};
+use crate::numbers::{Numbers, multiplications};
 use crate::packed::Packed;
 use crate::shelf::Shelf;
 use crate::tape::{self, Kept};
@@ -267,14 +267,14 @@ pub(crate) fn rows_forward(
     let layer = layer.get();
     check(layer, count, x, context, &parameters)?;
     output.must_be("output", count * layer.shape.d_output())?;
-    let engine = engine(threads, Precision::F32);
+    let engine = engine(threads, Precision::F32, multiplications(&parameters, count));
     let packed = if keep {
         None
     } else {
         Packed::new(engine.path(), &parameters, &versions)
     };
     // SAFETY: Python holds every tensor of the call until it returns, and `output` is its own new one.
-    let owned = py.detach(|| unsafe {
+    let owned = detached(py, &engine, || unsafe {
         let mut owned = OwnedRows::take(owner, layer, packed.as_ref());
         let rows = Rows {
             parameters: parameters.iter().map(|of| of.read()).collect(),
@@ -322,10 +322,10 @@ pub(crate) fn rows_backward(
         }
     }
     check(layer, count, x, context, &d_parameters)?;
-    let engine = engine(threads, Precision::F32);
+    let engine = engine(threads, Precision::F32, multiplications(&parameters, count));
     let kept = tape::take(tape_address);
     // SAFETY: Python holds every tensor of the call until it returns, and those that are written are its own new ones.
-    py.detach(|| unsafe {
+    detached(py, &engine, || unsafe {
         let rows = Rows {
             parameters: parameters.iter().map(|of| of.read()).collect(),
             count,

@@ -8,8 +8,8 @@ use pyo3::types::PyByteArray;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::{engine, precision};
-use crate::numbers::Numbers;
+use crate::engine::{detached, engine, precision};
+use crate::numbers::{Numbers, multiplications};
 use crate::packed::Packed;
 use crate::runners::Owned;
 use crate::stack::Stack;
@@ -160,7 +160,11 @@ pub(crate) fn forward(
     let stack = stack.get();
     check_state("final state", stack, batch, &finals)?;
     let window = Window {
-        engine: engine(threads, precision(precision_name)?),
+        engine: engine(
+            threads,
+            precision(precision_name)?,
+            multiplications(&weights, steps * batch),
+        ),
         weights,
         masks,
         lengths,
@@ -175,7 +179,7 @@ pub(crate) fn forward(
         Packed::new(window.engine.path(), &window.weights, &versions)
     };
     // SAFETY: Python holds every tensor of the call until it returns, and `output` and `finals` are its own new ones.
-    let recorded = py.detach(|| unsafe {
+    let recorded = detached(py, &window.engine, || unsafe {
         let mut carried = parts("state", stack, batch, &window.state)?;
         let output = output.write();
         let recorded = if keep {
@@ -255,7 +259,11 @@ pub(crate) fn backward(
     let stack = stack.get();
     check_state("gradient of the initial state", stack, batch, &d_state)?;
     let window = Window {
-        engine: engine(threads, precision(precision_name)?),
+        engine: engine(
+            threads,
+            precision(precision_name)?,
+            multiplications(&weights, steps * batch),
+        ),
         weights,
         masks,
         lengths,
@@ -266,7 +274,7 @@ pub(crate) fn backward(
     };
     let kept = tape::take(tape_address);
     // SAFETY: Python holds every tensor of the call until it returns, and those that are written are its own new ones.
-    py.detach(|| unsafe {
+    detached(py, &window.engine, || unsafe {
         let mut owned = if let Some(Kept::Window(owned)) = kept {
             owned
         } else {
@@ -328,7 +336,11 @@ pub(crate) fn inspect(
 ) -> PyResult<Vec<(String, usize, Py<PyByteArray>)>> {
     let stack = stack.get();
     let window = Window {
-        engine: engine(threads, Precision::F32),
+        engine: engine(
+            threads,
+            Precision::F32,
+            multiplications(&weights, steps * batch),
+        ),
         weights,
         masks: Vec::new(),
         lengths: None,
@@ -338,7 +350,7 @@ pub(crate) fn inspect(
         state,
     };
     // SAFETY: Python holds every tensor of the call until it returns.
-    let seen = py.detach(|| unsafe {
+    let seen = detached(py, &window.engine, || unsafe {
         let mut carried = parts("state", stack, batch, &window.state)?;
         let mut output = vec![0.0; steps * batch * stack.kernels.d_output()];
         let owned = window

@@ -22,6 +22,14 @@ impl Engine {
         }
     }
 
+    /// The same with threads of somebody else: [`Pool::with_help`] of its [`pool`](Self::pool) has them help.
+    pub fn of_helpers(threads: usize) -> Self {
+        Self {
+            pool: Arc::new(Pool::of_helpers(threads)),
+            ..Self::new(1)
+        }
+    }
+
     /// An engine on a chosen instruction set, for products in `f32`.
     pub fn with_instructions(threads: usize, instructions: Instructions) -> Self {
         Self {

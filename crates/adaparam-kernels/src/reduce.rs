@@ -8,15 +8,20 @@ use crate::threads::Parts;
 /// Columns of a task.
 const COLUMNS: usize = 256;
 
-/// `sums` of the columns of `matrix`, which has `rows` rows.
-pub(crate) fn sum_rows(engine: &Engine, matrix: &[f32], rows: usize, sums: &mut [f32]) {
+/// `sums` of the columns of `matrix`, which has `rows` rows, `stride` apart.
+pub(crate) fn sum_rows(
+    engine: &Engine,
+    (matrix, stride): (&[f32], usize),
+    rows: usize,
+    sums: &mut [f32],
+) {
     let width = sums.len();
     sums.fill(0.0);
     let sums = Parts::new(sums);
     engine.pool().run(width.div_ceil(COLUMNS), |task, _| {
         let first = task * COLUMNS;
         let columns = COLUMNS.min(width - first);
-        let matrix = Reads::new(matrix, first, width, rows, columns);
+        let matrix = Reads::new(matrix, first, stride, rows, columns);
         engine.instructions().run(SumRows {
             rows,
             columns,

@@ -4,11 +4,14 @@
 //! So results are the same bits for any number of threads. Each thread has its own contiguous share of the task numbers, in the
 //! same order every time: tasks of consecutive steps that read the same weights find them in the same core's cache. A thread
 //! that is done takes over tasks of slower ones.
+//!
+//! A pool has threads of its own, or is helped by those of somebody else ([`Pool::with_help`]). Where a process has two sets of threads
+//! that both wait for work by looking, they take the cores from each other.
 
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::PoisonError;
+use std::sync::{PoisonError, TryLockError};
 
 // `check/threads` has this file too, with a `sync` that tries every order in which threads can go on.
 use crate::sync::{
@@ -23,6 +26,10 @@ const OPEN: u64 = 1 << 16;
 /// In [`Shared::state`]: one more job.
 const JOB: u64 = 1 << 17;
 
+/// How often a helper looks before it sleeps: for some milliseconds. It is sent home when the work is done, and whoever wakes it may
+/// find it on the core of the caller.
+const LOOKS_OF_A_HELPER: u32 = 100 * LOOKS_BEFORE_SLEEP;
+
 /// A fixed set of threads.
 ///
 /// The calling thread is one of them, so a pool of one starts none.
@@ -30,6 +37,8 @@ pub struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
     busy: Mutex<()>,
+    /// Held while threads of somebody else help.
+    helped: Mutex<()>,
 }
 
 struct Shared {
@@ -66,6 +75,21 @@ struct Sleeper {
 impl Pool {
     /// A pool of `threads` threads, the caller included; zero counts as one.
     pub fn new(threads: usize) -> Self {
+        let mut pool = Self::of_helpers(threads);
+        pool.workers = (1..pool.threads())
+            .map(|worker| {
+                let shared = Arc::clone(&pool.shared);
+                thread::Builder::new()
+                    .name(format!("kernels-{worker}"))
+                    .spawn(move || shared.serve(worker, LOOKS_BEFORE_SLEEP))
+                    .expect("the system starts a thread")
+            })
+            .collect();
+        pool
+    }
+
+    /// A pool for `threads` threads, the caller included, that has none of its own: see [`Pool::with_help`].
+    pub fn of_helpers(threads: usize) -> Self {
         let threads = threads.clamp(1, INSIDE as usize);
         let shared = Arc::new(Shared {
             state: AtomicU64::new(0),
@@ -85,19 +109,58 @@ impl Pool {
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
-        let workers = (1..threads)
-            .map(|worker| {
-                let shared = Arc::clone(&shared);
-                thread::Builder::new()
-                    .name(format!("kernels-{worker}"))
-                    .spawn(move || shared.serve(worker))
-                    .expect("the system starts a thread")
-            })
-            .collect();
         Self {
             shared,
-            workers,
+            workers: Vec::new(),
             busy: Mutex::new(()),
+            helped: Mutex::new(()),
+        }
+    }
+
+    /// Calls `work`, whose jobs are run by threads of somebody else too.
+    ///
+    /// `lend(work, help)` must call the first on this thread and the second on others meanwhile, as many as there are; it returns when
+    /// all of them have. A pool with threads of its own, or one that is being helped already, calls `work` and no more.
+    ///
+    /// # Panics
+    /// If `work` panics.
+    pub fn with_help<R>(
+        &self,
+        lend: impl FnOnce(&mut dyn FnMut(), &(dyn Fn() + Sync)),
+        work: impl FnOnce() -> R,
+    ) -> R {
+        let only_once = match self.helped.try_lock() {
+            Err(TryLockError::WouldBlock) => None,
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+        };
+        if only_once.is_none() || self.threads() == 1 || !self.workers.is_empty() {
+            return work();
+        }
+        let shared = &*self.shared;
+        let (mut work, mut result) = (Some(work), None);
+        let mut call = || {
+            if let Some(work) = work.take() {
+                // It may be called through functions that no panic may pass.
+                result = Some(catch_unwind(AssertUnwindSafe(work)));
+                shared.stop.store(true, Ordering::SeqCst);
+                shared.wake();
+            }
+        };
+        let came = AtomicUsize::new(0);
+        lend(&mut call, &|| {
+            // The caller is number zero.
+            let worker = came.fetch_add(1, Ordering::Relaxed) + 1;
+            if worker < self.threads() {
+                shared.serve(worker, LOOKS_OF_A_HELPER);
+            }
+        });
+        call();
+        shared.stop.store(false, Ordering::SeqCst);
+        match result {
+            Some(Ok(result)) => result,
+            Some(Err(panic)) => resume_unwind(panic),
+            None => unreachable!("the work was called at the latest after the lender"),
         }
     }
 
@@ -201,7 +264,8 @@ impl Shared {
         }
     }
 
-    fn serve(&self, worker: usize) {
+    /// Works on jobs until it is stopped. After so many looks for the next one it sleeps.
+    fn serve(&self, worker: usize, looks_before_sleep: u32) {
         let sleeper = &self.sleepers[worker - 1];
         *sleeper
             .thread
@@ -230,8 +294,10 @@ impl Shared {
                 }
                 self.state.fetch_sub(1, Ordering::AcqRel);
                 looks = 0;
-            } else if looks < LOOKS_BEFORE_SLEEP {
-                pause(&mut looks);
+            } else if looks < looks_before_sleep {
+                // Who lets others have the core here may be away for milliseconds when the next job comes.
+                looks += 1;
+                spin();
             } else {
                 sleeper.asleep.store(true, Ordering::SeqCst);
                 in_one_order();
@@ -346,6 +412,71 @@ mod tests {
             assert_eq!(done.load(Ordering::Relaxed), 9);
             thread::sleep(std::time::Duration::from_millis(3));
         }
+    }
+
+    /// Lends some threads of its own.
+    fn lend(helpers: usize, work: &mut dyn FnMut(), help: &(dyn Fn() + Sync)) {
+        thread::scope(|scope| {
+            (0..helpers).for_each(|_| drop(scope.spawn(help)));
+            work();
+        });
+    }
+
+    #[test]
+    fn helpers_come_and_go_in_any_number() {
+        for helpers in 0..=4 {
+            let pool = Pool::of_helpers(3);
+            for tasks in [0, 1, 7, 100] {
+                let counts: Vec<AtomicUsize> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
+                let run = || {
+                    pool.run(tasks, |task, thread| {
+                        assert!(thread < 3);
+                        counts[task].fetch_add(1, Ordering::Relaxed);
+                    });
+                };
+                let given = pool.with_help(
+                    |work, help| lend(helpers, work, help),
+                    || {
+                        run();
+                        // Nobody is asked twice.
+                        pool.with_help(|_, _| unreachable!("it is helped already"), run);
+                        tasks
+                    },
+                );
+                assert_eq!(given, tasks);
+                run();
+                assert!(
+                    counts
+                        .iter()
+                        .all(|count| count.load(Ordering::Relaxed) == 3)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn work_that_panics_sends_its_helpers_home() {
+        let pool = Pool::of_helpers(2);
+        for _ in 0..2 {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                pool.with_help(
+                    |work, help| lend(1, work, help),
+                    || pool.run(8, |task, _| assert_ne!(task, 7)),
+                );
+            }));
+            assert!(caught.is_err());
+        }
+    }
+
+    #[test]
+    fn a_lender_that_lends_nothing_changes_nothing() {
+        let pool = Pool::of_helpers(2);
+        assert_eq!(pool.with_help(|_, _| (), || 5), 5);
+        let own = Pool::new(2);
+        assert_eq!(
+            own.with_help(|_, _| unreachable!("it has its own"), || 6),
+            6
+        );
     }
 
     #[test]

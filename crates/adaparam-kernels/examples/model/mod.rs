@@ -25,7 +25,7 @@ pub(crate) fn shape(width: usize, hidden: usize, latent: usize) -> Shape {
 }
 
 /// Something of every parameter of a stack, in their order: values, gradients or moments.
-pub(crate) fn of_parameters(shape: &Shape, mut fill: impl FnMut(usize) -> f32) -> Vec<Buffer> {
+pub(crate) fn of_parameters(shape: &impl Stack, mut fill: impl FnMut(usize) -> f32) -> Vec<Buffer> {
     let parameters = shape.parameters().into_iter();
     parameters
         .map(|slot| {

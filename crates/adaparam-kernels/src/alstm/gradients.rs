@@ -76,7 +76,12 @@ impl Pass<'_> {
             if s.hybrid {
                 product(other_latent, s.latent, d_latent, latent_gates, d_other);
             }
-            sum_rows(engine, d_latent, rows, gradients.latent_input_bias);
+            sum_rows(
+                engine,
+                (d_latent, latent_gates),
+                rows,
+                gradients.latent_input_bias,
+            );
             if plan.is_recurrent() {
                 product(
                     &own.z,

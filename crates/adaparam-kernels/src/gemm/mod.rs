@@ -31,7 +31,9 @@ pub(crate) use halves::RoundInPlace;
 pub use pack::{GROUP, Group, Panels, Source, contiguous_groups};
 pub(crate) use pack::{pad, unit_groups};
 pub use panels::product;
-pub(crate) use panels::tile;
+pub(crate) use panels::{product_of_rows, tile};
 pub(crate) use rounded::Phase;
-pub(crate) use transposed::{Form, packed_length, transposed_tiles};
+pub(crate) use transposed::{
+    Common, Factor, Form, packed_length, transposed_products, transposed_tiles,
+};
 pub use transposed::{Scratch, transposed_product};

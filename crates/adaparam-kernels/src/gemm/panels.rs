@@ -137,6 +137,18 @@ pub(crate) unsafe fn tile(
 ///
 /// `a` holds rows of `b.rows()` numbers, `c` rows of `columns`.
 pub fn product(engine: &Engine, a: &[f32], b: &Panels, c: &mut [f32], columns: usize) {
+    let a = (a, b.rows());
+    product_of_rows(engine, a, b, (c, columns), columns);
+}
+
+/// The same of matrices that are given with the distance between their rows.
+pub(crate) fn product_of_rows(
+    engine: &Engine,
+    (a, a_stride): (&[f32], usize),
+    b: &Panels,
+    (c, c_stride): (&mut [f32], usize),
+    columns: usize,
+) {
     // A task's rows of `a` stay in the second cache level while its panels pass over them. Smaller
     // products have a panel or two for each task, so that there is something to share out.
     const ROWS: usize = 140;
@@ -146,7 +158,7 @@ pub fn product(engine: &Engine, a: &[f32], b: &Panels, c: &mut [f32], columns: u
     if columns == 0 || c.is_empty() {
         return;
     }
-    let rows = c.len() / columns;
+    let rows = c.len() / c_stride;
     assert!(b.count() * width >= columns, "columns of a product");
     let blocks = rows.div_ceil(ROWS);
     let per_task = (b.count() * blocks / TASKS).clamp(1, MOST_PANELS);
@@ -162,11 +174,11 @@ pub fn product(engine: &Engine, a: &[f32], b: &Panels, c: &mut [f32], columns: u
             if out_width == 0 {
                 return;
             }
-            let a = Reads::new(a, first * k, k, last - first, k);
+            let a = Reads::new(a, first * a_stride, a_stride, last - first, k);
             let out = Writes::new(
                 &c,
-                first * columns + start,
-                columns,
+                first * c_stride + start,
+                c_stride,
                 last - first,
                 out_width,
             );

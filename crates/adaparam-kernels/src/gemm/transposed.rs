@@ -15,11 +15,17 @@ use crate::precision::{Path, Precision};
 use crate::simd::amx;
 use crate::simd::{Instructions, Kernel, Narrow, NarrowKernel, Simd};
 use crate::threads::Parts;
+use std::ops::Range;
 
 /// Most rows that are multiplied at once; longer windows add up.
 const K_BLOCK: usize = 2048;
 /// Numbers of a packed block that stays in the second cache level of a core while the other operand passes over it.
 const BLOCK: usize = (768 << 10) / 4;
+
+/// Most packed numbers of the operands that threads share of several products: they stay in the third cache level.
+const TOGETHER: usize = (12 << 20) / 4;
+/// Strips of such an operand that are packed at once.
+const SHARED_AT_ONCE: usize = 4;
 
 /// Rows of a tile of `bf16`.
 const TILE: usize = 16;
@@ -44,6 +50,17 @@ struct Matrix<'a> {
     data: &'a [f32],
     stride: usize,
     columns: usize,
+}
+
+impl<'a> Matrix<'a> {
+    /// The rows from `first` on.
+    fn of((data, stride): (&'a [f32], usize), first: usize, columns: usize) -> Self {
+        Self {
+            data: &data[(first * stride).min(data.len())..],
+            stride,
+            columns,
+        }
+    }
 }
 
 /// `c (+)= aᵀ · b` for `a` of `k` rows of `m` columns, `b` of `k` rows of `n` columns and `c` of `m` rows of `n` columns, by all
@@ -83,28 +100,120 @@ pub fn transposed_product(
         "no gradients in this precision"
     );
     let path = engine.path();
-    for first in (0..k.max(1)).step_by(K_BLOCK) {
-        let k = (k - first).min(K_BLOCK);
-        let a = Matrix {
-            data: &a[(first * a_stride).min(a.len())..],
-            stride: a_stride,
-            columns: m,
-        };
-        let b = Matrix {
-            data: &b[(first * b_stride).min(b.len())..],
-            stride: b_stride,
-            columns: n,
-        };
+    let c = Parts::new(c);
+    for (first, k) in blocks(k) {
+        let a = Matrix::of((a, a_stride), first, m);
+        let b = Matrix::of((b, b_stride), first, n);
         // The smaller operand is packed once for all threads, the larger one block by block by whoever multiplies it.
+        let is_left = !Strips::of(path, (m, n, k)).share_a;
+        let (own, shared) = if is_left { (a, b) } else { (b, a) };
         let product = Product {
             path,
-            a,
-            b,
+            own,
+            is_left,
+            shared: [(shared, &c, c_stride)],
             k,
-            c_stride,
             add: add || first > 0,
         };
-        product.run(engine, scratch, &mut *c);
+        product.run(engine, scratch);
+    }
+}
+
+/// The rows of a product that are multiplied at once: the first, and how many.
+fn blocks(k: usize) -> impl Iterator<Item = (usize, usize)> {
+    let firsts = (0..k.max(1)).step_by(K_BLOCK);
+    firsts.map(move |first| (first, (k - first).min(K_BLOCK)))
+}
+
+/// An operand of one of several products, `[k, columns]`, and the product. Rows follow each other.
+pub(crate) struct Factor<'a> {
+    pub(crate) matrix: &'a [f32],
+    pub(crate) columns: usize,
+    pub(crate) product: &'a mut [f32],
+}
+
+/// An operand that several products have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Common<T> {
+    pub(crate) matrix: T,
+    /// From one row to the next.
+    pub(crate) stride: usize,
+    pub(crate) columns: usize,
+    /// Whether it is the left operand.
+    pub(crate) is_left: bool,
+}
+
+impl<T> Common<T> {
+    /// Rows and columns of its product with so many columns over `k`.
+    fn shape(&self, columns: usize, k: usize) -> (usize, usize, usize) {
+        if self.is_left {
+            (self.columns, columns, k)
+        } else {
+            (columns, self.columns, k)
+        }
+    }
+
+    /// Whether its products with others of so many columns should be made together: it is then packed once for all of them.
+    fn is_for_all(&self, path: Path, columns: &[usize], k: usize) -> bool {
+        if self.columns == 0 || columns.contains(&0) {
+            return false;
+        }
+        let strips = columns.iter();
+        let mut strips = strips.map(|&columns| Strips::of(path, self.shape(columns, k)));
+        let packed = strips.try_fold(0, |sum, strips| {
+            let is_own = strips.share_a != self.is_left;
+            is_own.then_some(sum + strips.shared_count * strips.shared_len)
+        });
+        packed.is_some_and(|packed| packed <= TOGETHER)
+    }
+}
+
+/// `factorᵀ · common` for each factor over `k` rows, or `commonᵀ · factor` if that is the left operand, by all threads. The same bits
+/// as those of [`transposed_product`].
+pub(crate) fn transposed_products<const N: usize>(
+    engine: &Engine,
+    scratch: &mut Scratch,
+    k: usize,
+    common: Common<&[f32]>,
+    factors: [Factor<'_>; N],
+) {
+    let (path, columns) = (engine.path(), factors.each_ref().map(|one| one.columns));
+    if !common.is_for_all(path, &columns, k.min(K_BLOCK)) {
+        for factor in factors {
+            let shape = common.shape(factor.columns, k);
+            let one = (factor.matrix, factor.columns);
+            let other = (common.matrix, common.stride);
+            let (a, b) = if common.is_left {
+                (other, one)
+            } else {
+                (one, other)
+            };
+            let c = (factor.product, shape.1);
+            transposed_product(engine, scratch, shape, a, b, c, false);
+        }
+        return;
+    }
+    let products = factors.map(|one| {
+        let shape = common.shape(one.columns, k);
+        assert!(
+            one.matrix.len() >= k * one.columns && one.product.len() >= shape.0 * shape.1,
+            "shapes of transposed products"
+        );
+        let product = Parts::new(one.product);
+        (one.matrix, one.columns, product, shape.1)
+    });
+    for (first, k) in blocks(k) {
+        let product = Product {
+            path,
+            own: Matrix::of((common.matrix, common.stride), first, common.columns),
+            is_left: common.is_left,
+            shared: products.each_ref().map(|(matrix, columns, c, stride)| {
+                (Matrix::of((matrix, *columns), first, *columns), c, *stride)
+            }),
+            k,
+            add: first > 0,
+        };
+        product.run(engine, scratch);
     }
 }
 
@@ -148,12 +257,15 @@ impl Kernel for Widths {
     }
 }
 
-struct Product<'a> {
+/// One operand times several others, of the same side each.
+struct Product<'a, const N: usize> {
     path: Path,
-    a: Matrix<'a>,
-    b: Matrix<'a>,
+    /// The operand that tasks pack, each its own strips, and whether it is the left one.
+    own: Matrix<'a>,
+    is_left: bool,
+    /// The others, packed once for all threads, with their products and the distance between those's rows.
+    shared: [(Matrix<'a>, &'a Parts<'a, f32>, usize); N],
     k: usize,
-    c_stride: usize,
     add: bool,
 }
 
@@ -219,6 +331,24 @@ impl Strips {
         }
     }
 
+    /// Columns of a strip of the operand that is packed once for all threads.
+    fn shared_width(&self) -> usize {
+        if self.share_a {
+            self.a_width
+        } else {
+            self.b_width
+        }
+    }
+
+    /// The same of the other operand.
+    fn own_width(&self) -> usize {
+        if self.share_a {
+            self.b_width
+        } else {
+            self.a_width
+        }
+    }
+
     fn most_per_task(own_count: usize) -> usize {
         own_count.div_ceil(8).max(1)
     }
@@ -244,104 +374,148 @@ impl Scratch {
         }
         Strips::of(path, (m, n, k.min(K_BLOCK))).numbers(threads)
     }
+
+    /// The same of the products of an operand with others of so many columns.
+    pub(crate) fn numbers_of_all<T>(
+        path: Path,
+        threads: usize,
+        common: &Common<T>,
+        columns: &[usize],
+        k: usize,
+    ) -> [usize; 2] {
+        let is_for_all = common.is_for_all(path, columns, k.min(K_BLOCK));
+        let each = columns.iter();
+        let each = each.map(|&columns| Self::numbers(path, threads, common.shape(columns, k)));
+        each.fold([0; 2], |[shared, own], [more, most]| {
+            let shared = if is_for_all {
+                shared + more
+            } else {
+                shared.max(more)
+            };
+            [shared, own.max(most)]
+        })
+    }
 }
 
-impl Product<'_> {
-    fn run(&self, engine: &Engine, scratch: &mut Scratch, c: &mut [f32]) {
-        let k = self.k;
-        let shape = (self.a.columns, self.b.columns, k);
-        let strips = Strips::of(self.path, shape);
-        let Strips {
-            a_width,
-            b_width,
-            share_a,
-            shared_len,
-            shared_count: shared_strips,
-            own_len,
-            own_count: own_strips,
-            per_task,
-        } = strips;
-        let (shared, shared_width, own, own_width) = if share_a {
-            (self.a, a_width, self.b, b_width)
+impl<const N: usize> Product<'_, N> {
+    /// Rows and columns of the product with a shared operand.
+    fn shape(&self, shared: &Matrix<'_>) -> (usize, usize, usize) {
+        if self.is_left {
+            (self.own.columns, shared.columns, self.k)
         } else {
-            (self.b, b_width, self.a, a_width)
-        };
-        let [of_shared, of_own] = strips.numbers(engine.pool().threads());
+            (shared.columns, self.own.columns, self.k)
+        }
+    }
+
+    fn run(&self, engine: &Engine, scratch: &mut Scratch) {
+        let (k, path) = (self.k, self.path);
+        let strips = self.shared.each_ref();
+        let strips = strips.map(|(matrix, ..)| Strips::of(path, self.shape(matrix)));
+        let Strips {
+            own_len,
+            own_count,
+            per_task,
+            ..
+        } = strips[0];
+        let numbers = strips.map(|strips| strips.numbers(engine.pool().threads()));
+        let of_shared = numbers.iter().map(|[shared, _]| shared).sum();
         scratch.shared.resize(of_shared);
-        scratch.own.resize(of_own);
-        let parts = Parts::new(&mut scratch.shared);
-        engine.pool().run(shared_strips, |strip, _| {
-            // SAFETY: each task packs its own strip.
-            let to = unsafe { parts.get(strip * shared_len..(strip + 1) * shared_len) };
-            pack_strip(
-                self.path,
-                shared,
-                k,
-                strip * shared_width,
-                shared_width,
-                !share_a,
-                to,
-            );
+        scratch.own.resize(numbers[0][1]);
+        let mut packed = &mut scratch.shared[..];
+        let packed = std::array::from_fn::<&[f32], N, _>(|index| {
+            let (to, rest) = std::mem::take(&mut packed).split_at_mut(numbers[index][0]);
+            packed = rest;
+            self.pack_shared(engine, self.shared[index].0, strips[index], to);
+            to
         });
-        let packed = &scratch.shared;
 
         let own_parts = Parts::new(&mut scratch.own);
-        let c = Parts::new(c);
         engine
             .pool()
-            .run(own_strips.div_ceil(per_task), |task, thread| {
+            .run(own_count.div_ceil(per_task), |task, thread| {
                 // SAFETY: each thread has its own block.
                 let block = unsafe {
                     own_parts.get(thread * per_task * own_len..(thread + 1) * per_task * own_len)
                 };
                 let first = task * per_task;
-                let strips = per_task.min(own_strips - first);
-                for strip in 0..strips {
-                    let to = &mut block[strip * own_len..(strip + 1) * own_len];
-                    pack_strip(
-                        self.path,
-                        own,
-                        k,
-                        (first + strip) * own_width,
-                        own_width,
-                        share_a,
-                        to,
+                let count = per_task.min(own_count - first);
+                let packing = Packing {
+                    k,
+                    width: strips[0].own_width(),
+                    first,
+                    count,
+                    right: !self.is_left,
+                    len: own_len,
+                };
+                pack_strips(path, self.own, packing, block);
+                for index in 0..N {
+                    self.multiply_all(
+                        index,
+                        &strips[index],
+                        packed[index],
+                        block,
+                        first..first + count,
                     );
                 }
-                for one in 0..shared_strips {
-                    let one_packed = &packed[one * shared_len..(one + 1) * shared_len];
-                    for strip in 0..strips {
-                        let own_packed = &block[strip * own_len..(strip + 1) * own_len];
-                        let (row, column, left, right) = if share_a {
-                            (
-                                one * a_width,
-                                (first + strip) * b_width,
-                                one_packed,
-                                own_packed,
-                            )
-                        } else {
-                            (
-                                (first + strip) * a_width,
-                                one * b_width,
-                                own_packed,
-                                one_packed,
-                            )
-                        };
-                        let rows = a_width.min(self.a.columns - row);
-                        let columns = b_width.min(self.b.columns - column);
-                        let start = row * self.c_stride + column;
-                        // The tiles of all tasks are disjoint.
-                        let start = c.get_raw(start..start + (rows - 1) * self.c_stride + columns);
-                        let target = Target {
-                            start,
-                            row_stride: self.c_stride,
-                            columns,
-                            add: self.add,
-                        };
-                        self.multiply(rows, left, right, target);
-                    }
-                }
             });
+    }
+
+    /// Packs a shared operand.
+    fn pack_shared(&self, engine: &Engine, matrix: Matrix<'_>, strips: Strips, to: &mut [f32]) {
+        let (len, all) = (strips.shared_len, strips.shared_count);
+        let parts = Parts::new(to);
+        engine.pool().run(all.div_ceil(SHARED_AT_ONCE), |task, _| {
+            let first = task * SHARED_AT_ONCE;
+            let count = SHARED_AT_ONCE.min(all - first);
+            // SAFETY: each task packs its own strips.
+            let to = unsafe { parts.get(first * len..(first + count) * len) };
+            let packing = Packing {
+                k: self.k,
+                width: strips.shared_width(),
+                first,
+                count,
+                right: self.is_left,
+                len,
+            };
+            pack_strips(self.path, matrix, packing, to);
+        });
+    }
+
+    /// All strips of a shared operand times the packed ones of a task, whose numbers are `own`.
+    fn multiply_all(
+        &self,
+        index: usize,
+        strips: &Strips,
+        packed: &[f32],
+        block: &[f32],
+        own: Range<usize>,
+    ) {
+        let (matrix, c, c_stride) = &self.shared[index];
+        let (m, n, _) = self.shape(matrix);
+        let (a_width, b_width) = (strips.a_width, strips.b_width);
+        // Over no rows strips are empty, and the product is zero.
+
+        for one in 0..strips.shared_count {
+            let shared = strip_of(packed, one, strips.shared_len);
+            for (index, strip) in own.clone().enumerate() {
+                let block = strip_of(block, index, strips.own_len);
+                let (row, column, left, right) = if self.is_left {
+                    (strip * a_width, one * b_width, block, shared)
+                } else {
+                    (one * a_width, strip * b_width, shared, block)
+                };
+                let (rows, columns) = (a_width.min(m - row), b_width.min(n - column));
+                let start = row * c_stride + column;
+                let target = Target {
+                    // The tiles of all tasks are disjoint.
+                    start: c.get_raw(start..start + (rows - 1) * c_stride + columns),
+                    row_stride: *c_stride,
+                    columns,
+                    add: self.add,
+                };
+                self.multiply(rows, left, right, target);
+            }
+        }
     }
 
     /// One strip of the left operand times one of the right operand.
@@ -369,81 +543,134 @@ impl Product<'_> {
     }
 }
 
-/// Packs `width` columns from `first` on side by side. The strip of a left operand is only as wide as columns are left, that of a
-/// right operand is filled up with zeros; both follow from what a tile reads.
-fn pack_strip(
-    path: Path,
-    matrix: Matrix<'_>,
+/// One of the packed strips, which are `len` long.
+fn strip_of(packed: &[f32], strip: usize, len: usize) -> &[f32] {
+    &packed[strip * len..][..len]
+}
+
+/// Neighbouring strips of a matrix to pack.
+#[derive(Clone, Copy)]
+struct Packing {
+    /// Rows of the matrix.
     k: usize,
-    first: usize,
+    /// Columns of a strip.
     width: usize,
+    /// The first strip, and how many there are.
+    first: usize,
+    count: usize,
+    /// Whether they belong to a right operand.
     right: bool,
-    to: &mut [f32],
-) {
-    let count = width.min(matrix.columns - first);
-    let from = Reads::new(matrix.data, first, matrix.stride, k, count);
-    match Form::of(path) {
-        #[cfg(target_arch = "x86_64")]
-        Form::Tiles => return pack_tiles(k, count, from, None, !right, to),
-        #[cfg(target_arch = "x86_64")]
-        Form::Pairs => return paired::pack(path.instructions, k, count, from, None, width, to),
-        Form::Rows => {}
-    }
-    let packed = if right { width } else { count };
-    let to = Parts::new(&mut to[..k * packed]);
-    let strip = PackStrip {
-        rows: k,
+    /// From one packed strip to the next.
+    len: usize,
+}
+
+/// Packs strips of columns side by side. The strip of a left operand is only as wide as columns are left, that of a right operand
+/// is filled up with zeros; both follow from what a tile reads.
+fn pack_strips(path: Path, matrix: Matrix<'_>, packing: Packing, to: &mut [f32]) {
+    let Packing {
+        k,
+        width,
+        first,
         count,
+        right,
+        len,
+    } = packing;
+    let start = first * width;
+    let columns = (count * width).min(matrix.columns - start);
+    let from = Reads::new(matrix.data, start, matrix.stride, k, columns);
+    #[cfg(target_arch = "x86_64")]
+    if Form::of(path) != Form::Rows {
+        for strip in 0..count {
+            let columns = width.min(columns - strip * width);
+            let from = from.columns_from(strip * width);
+            let to = &mut to[strip * len..(strip + 1) * len];
+            if Form::of(path) == Form::Tiles {
+                pack_tiles(k, columns, from, None, !right, to);
+            } else {
+                paired::pack(path.instructions, k, columns, from, None, width, to);
+            }
+        }
+        return;
+    }
+    let strips = PackStrips {
+        packing,
+        columns,
         from,
-        to: Writes::new(&to, 0, packed, k, packed),
-        packed,
+        to: Parts::new(&mut to[..count * len]),
     };
     match path.precision {
-        Precision::F32 => path.instructions.run(strip),
-        Precision::Bf16 | Precision::Int8 => path.instructions.run_narrow(strip),
+        Precision::F32 => path.instructions.run(strips),
+        Precision::Bf16 | Precision::Int8 => path.instructions.run_narrow(strips),
     }
 }
 
-/// Copies `count` columns and fills up with zeros to `packed`.
-struct PackStrip {
-    rows: usize,
-    count: usize,
+/// Copies columns, row after row: those of all strips lie side by side, and a row that is read once is read in whole cache lines.
+struct PackStrips<'a> {
+    packing: Packing,
+    columns: usize,
     from: Reads,
-    to: Writes,
-    packed: usize,
+    to: Parts<'a, f32>,
 }
 
-impl Kernel for PackStrip {
+impl PackStrips<'_> {
+    /// The columns that strip number `strip` has, and where they go.
+    #[inline(always)]
+    fn strip(&self, strip: usize) -> (usize, Writes) {
+        let Packing { k, width, len, .. } = self.packing;
+        let present = width.min(self.columns - strip * width);
+        let packed = if self.packing.right { width } else { present };
+        (
+            present,
+            Writes::new(&self.to, strip * len, packed, k, packed),
+        )
+    }
+}
+
+impl Kernel for PackStrips<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        for row in 0..self.rows {
-            for (v, n) in vectors(simd, self.packed) {
-                let from = self.from.at(row, v);
-                // Rows are too far apart for the processor to see the pattern by itself.
-                simd.prefetch(self.from.address(row + AHEAD, v));
-                let present = self.count.saturating_sub(v).min(n);
-                // SAFETY: the rows have that many columns, and the strip belongs to the caller.
-                unsafe { store(simd, self.to.at(row, v), load(simd, from, present), n) };
+        let Packing {
+            k, width, count, ..
+        } = self.packing;
+        for row in 0..k {
+            for strip in 0..count {
+                let (present, to) = self.strip(strip);
+                for (v, n) in vectors(simd, to.stride()) {
+                    let column = strip * width + v;
+                    let from = self.from.at(row, column);
+                    // Rows are too far apart for the processor to see the pattern by itself.
+                    simd.prefetch(self.from.address(row + AHEAD, column));
+                    let present = present.saturating_sub(v).min(n);
+                    // SAFETY: the rows have that many columns, and the strips belong to the caller.
+                    unsafe { store(simd, to.at(row, v), load(simd, from, present), n) };
+                }
             }
         }
     }
 }
 
 /// Rounds what it copies, and lets the two rows of a pair change places.
-impl NarrowKernel for PackStrip {
+impl NarrowKernel for PackStrips<'_> {
     #[inline(always)]
     fn run<S: Narrow>(self, simd: S) {
-        for row in 0..self.rows {
-            let from_row = if row ^ 1 < self.rows { row ^ 1 } else { row };
-            for (v, n) in vectors(simd, self.packed) {
-                let from = self.from.at(from_row, v);
-                simd.prefetch(self.from.address(from_row + AHEAD, v));
-                let present = self.count.saturating_sub(v).min(n);
-                // SAFETY: the rows have that many columns, and the strip belongs to the caller.
-                unsafe {
-                    let x = simd.nearest_half(load(simd, from, present));
-                    store(simd, self.to.at(row, v), x, n);
+        let Packing {
+            k, width, count, ..
+        } = self.packing;
+        for row in 0..k {
+            let from_row = if row ^ 1 < k { row ^ 1 } else { row };
+            for strip in 0..count {
+                let (present, to) = self.strip(strip);
+                for (v, n) in vectors(simd, to.stride()) {
+                    let column = strip * width + v;
+                    let from = self.from.at(from_row, column);
+                    simd.prefetch(self.from.address(from_row + AHEAD, column));
+                    let present = present.saturating_sub(v).min(n);
+                    // SAFETY: the rows have that many columns, and the strips belong to the caller.
+                    unsafe {
+                        let x = simd.nearest_half(load(simd, from, present));
+                        store(simd, to.at(row, v), x, n);
+                    }
                 }
             }
         }

@@ -6,7 +6,7 @@ use super::plan::LayerPlan;
 use super::{LayerGradients, LayerTape, Tape};
 use crate::Engine;
 use crate::cell::{Gradients, PlainCellGradient};
-use crate::gemm::{GROUP, Panels, Phase, product, tile, transposed_product};
+use crate::gemm::{Factor, GROUP, Panels, Phase, product_of_rows, tile, transposed_products};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
 use crate::reduce::{add, sum_rows};
@@ -67,7 +67,9 @@ impl Pass<'_> {
                 d_below.resize(rows * layer.input);
                 d_below
             };
-            product(engine, &own.gates, &panels.input, d_input, layer.input);
+            let (from, to) = (&own.gates[..], (&mut *d_input, layer.input));
+            let from = (from, layer.gates_stride);
+            product_of_rows(engine, from, &panels.input, to, layer.input);
             if layer.skips {
                 let (Above::Output(d) | Above::Carried(d)) = above;
                 add(d_input, d);
@@ -108,20 +110,24 @@ impl Pass<'_> {
             } else {
                 layers[index - 1].given(&plan.layers[index - 1], batch)
             };
-            let gates = 4 * hidden;
-            let mut product = |a: &[f32], m: usize, c: &mut [f32]| {
-                let (a, b) = ((a, m), (&own.gates[..], gates));
-                if plan.is_turned {
-                    transposed_product(engine, products, (gates, m, rows), b, a, (c, m), false);
-                } else {
-                    let c = (c, gates);
-                    transposed_product(engine, products, (m, gates, rows), a, b, c, false);
-                }
+            let factor = |matrix, columns, product| Factor {
+                matrix,
+                columns,
+                product,
             };
-            product(x, input, gradients.input);
-            product(&own.h, hidden, gradients.hidden);
+            let factors = [
+                factor(x, input, gradients.input),
+                factor(&own.h[..], hidden, gradients.hidden),
+            ];
+            let common = layer.in_products(plan.is_turned, &own.gates[..]);
+            transposed_products(engine, products, rows, common, factors);
             if !gradients.bias.is_empty() {
-                sum_rows(engine, &own.gates, rows, gradients.bias);
+                sum_rows(
+                    engine,
+                    (&own.gates, layer.gates_stride),
+                    rows,
+                    gradients.bias,
+                );
             }
         }
     }
@@ -137,7 +143,7 @@ impl Pass<'_> {
         d_state: &mut [Vec<f32>],
     ) {
         let (batch, hidden) = (self.batch(), layer.hidden);
-        let gates = 4 * hidden;
+        let (gates, stride) = (4 * hidden, layer.gates_stride);
         let c = &own.c[..];
         let d_gates = Parts::new(&mut own.gates);
         let [dh, dc] = d_state else {
@@ -161,8 +167,8 @@ impl Pass<'_> {
                 gradients: Gradients {
                     gates: Writes::new(
                         &d_gates,
-                        row(t) * gates + first,
-                        gates,
+                        row(t) * stride + first,
+                        stride,
                         count,
                         3 * hidden + units,
                     ),
@@ -179,8 +185,8 @@ impl Pass<'_> {
         let product = |t: usize, task: usize, rows: &Range<usize>| {
             let (first, count) = (task * at_once * panels.width(), rows.len());
             let columns = (at_once * panels.width()).min(hidden - first);
-            let a = (t * batch + rows.start) * gates;
-            let a = Writes::new(&d_gates, a, gates, count, gates).reads();
+            let a = (t * batch + rows.start) * stride;
+            let a = Writes::new(&d_gates, a, stride, count, gates).reads();
             let out = Writes::new(&dh, rows.start * hidden + first, hidden, count, columns);
             // SAFETY: the gradients have rows of all gates, and these rows and columns belong to this task.
             unsafe {

@@ -1,7 +1,7 @@
 //! How much memory windows take.
 
 use super::LayerTape;
-use super::forward::STEPS_AT_ONCE;
+use super::forward::steps_of_a_reader;
 use super::plan::Plan;
 use crate::Engine;
 use crate::cell::GATES;
@@ -21,7 +21,7 @@ impl Plan {
         let (path, threads) = (engine.path(), engine.pool().threads());
         let steps = match keep {
             Keep::Tape => steps,
-            Keep::State => steps.min(STEPS_AT_ONCE),
+            Keep::State => steps.min(steps_of_a_reader(batch)),
         };
         let rows = steps * batch;
         let kept = self.layers.iter();
@@ -56,14 +56,12 @@ impl Plan {
             let layers = layers.filter(|layer| layer.index % 2 == parity);
             layers.map(|layer| rows * layer.input).max().unwrap_or(0)
         });
-        let products = self
-            .layers
-            .iter()
-            .flat_map(|layer| [layer.input, layer.hidden].map(|rows| (rows, 4 * layer.hidden)));
-        let scratch = products
-            .map(|(m, n)| if self.is_turned { (n, m) } else { (m, n) })
-            .map(|(m, n)| Scratch::numbers(path, threads, (m, n, rows)))
-            .fold([0; 2], larger);
+        let products = self.layers.iter().map(|layer| {
+            let gates = layer.in_products(self.is_turned, ());
+            let columns = [layer.input, layer.hidden];
+            Scratch::numbers_of_all(path, threads, &gates, &columns, rows)
+        });
+        let scratch = products.fold([0; 2], larger);
         let buffers = kept.chain(d_inputs).chain(scratch);
         bytes_of(buffers.chain([tiles, panels]))
     }

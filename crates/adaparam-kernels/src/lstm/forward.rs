@@ -1,12 +1,12 @@
 //! The forward pass of a window.
 
-use super::packed::Packed;
+use super::packed::{LayerPanels, Packed};
 use super::pass::Pass;
 use super::plan::LayerPlan;
 use super::{LayerTape, Tape};
 use crate::Engine;
 use crate::cell::{GATES, Kept, PlainCell};
-use crate::gemm::{GROUP, Panels, Phase, product, tile};
+use crate::gemm::{GROUP, Phase, product_of_rows, tile};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
 use crate::reduce::add;
@@ -14,9 +14,22 @@ use crate::stack::{Keep, Operands, clear_behind};
 use crate::threads::Parts;
 use std::ops::Range;
 
-/// Most steps whose inputs are multiplied at once where nothing is kept: enough for weights to be read seldom, and few enough for
-/// what lies between two layers to stay in cache.
-pub(super) const STEPS_AT_ONCE: usize = 16;
+/// Rows whose inputs are multiplied at once, where all threads share a step: enough for weights to be read seldom, and few enough for the products to be in the second
+/// cache level still when their step comes.
+const ROWS_AT_ONCE: usize = 140;
+
+/// Fewest steps that go through all layers at once where nothing is kept: enough for teams to wait for each other seldom.
+const STEPS_OF_A_READER: usize = 16;
+
+/// Steps whose inputs are multiplied at once.
+fn steps_at_once(batch: usize) -> usize {
+    (ROWS_AT_ONCE / batch.max(1)).max(1)
+}
+
+/// Steps that go through all layers at once where nothing is kept.
+pub(super) fn steps_of_a_reader(batch: usize) -> usize {
+    steps_at_once(batch).max(STEPS_OF_A_READER)
+}
 
 impl Pass<'_> {
     /// Runs the window. `state` is the initial state and becomes the final one; `output` becomes the hidden states of the highest
@@ -39,8 +52,9 @@ impl Pass<'_> {
             Keep::State => {
                 let shape = &self.plan.shape;
                 let (input, hidden) = (shape.input, shape.hidden[shape.layers() - 1]);
-                for first in (0..steps).step_by(STEPS_AT_ONCE) {
-                    let last = steps.min(first + STEPS_AT_ONCE);
+                let at_once = steps_of_a_reader(batch);
+                for first in (0..steps).step_by(at_once) {
+                    let last = steps.min(first + at_once);
                     let rows = |width: usize| first * batch * width..last * batch * width;
                     let operands = Operands {
                         steps: last - first,
@@ -92,12 +106,30 @@ impl Pass<'_> {
                 None => self.operands.x,
             };
             let panels = &packed.layers[layer.index];
-            product(engine, x, &panels.input, &mut own.gates, 4 * hidden);
             let is_last = layer.index + 1 == plan.layers.len();
             {
                 let output = is_last.then(|| Parts::new(&mut *output));
-                let (panels, tiles) = (&panels.hidden, &mut tape.tiles);
-                self.layer_forward(engine, panels, layer, first, own, tiles, output.as_ref());
+                let output = output.as_ref();
+                let teams = self.teams(engine, layer);
+                // A team multiplies its inputs itself.
+                let at_once = if teams > 1 {
+                    steps
+                } else {
+                    steps_at_once(batch)
+                };
+                for start in (0..steps).step_by(at_once.max(1)) {
+                    let some = start..steps.min(start + at_once);
+                    if teams == 1 {
+                        let rows =
+                            |width: usize| some.start * batch * width..some.end * batch * width;
+                        let from = (&x[rows(layer.input)], layer.input);
+                        let to = &mut own.gates[rows(layer.gates_stride)];
+                        let to = (to, layer.gates_stride);
+                        product_of_rows(engine, from, &panels.input, to, 4 * hidden);
+                    }
+                    let tiles = &mut tape.tiles;
+                    self.layer_forward(engine, panels, layer, x, first, some, own, tiles, output);
+                }
             }
             if layer.gives_sum {
                 own.sum.copy_from_slice(&own.h[batch * hidden..]);
@@ -113,9 +145,11 @@ impl Pass<'_> {
     fn layer_forward(
         &self,
         engine: &Engine,
-        panels: &Panels,
+        panels: &LayerPanels,
         layer: &LayerPlan,
+        x: &[f32],
         first_step: usize,
+        steps: Range<usize>,
         own: &mut LayerTape,
         tiles: &mut Buffer,
         output: Option<&Parts<'_, f32>>,
@@ -127,6 +161,10 @@ impl Pass<'_> {
             Parts::new(&mut own.gates),
             Parts::new(tiles),
         );
+        let LayerPanels {
+            input,
+            hidden: panels,
+        } = panels;
         let per_block = GATES / panels.width();
         let bias = self.weights(layer).bias;
         let block = |t: usize, task: usize, rows: &Range<usize>, thread: usize| {
@@ -154,8 +192,8 @@ impl Pass<'_> {
             };
             let gates = Writes::new(
                 &gates,
-                row(t) * 4 * hidden + first,
-                4 * hidden,
+                row(t) * layer.gates_stride + first,
+                layer.gates_stride,
                 count,
                 3 * hidden + units,
             );
@@ -176,20 +214,32 @@ impl Pass<'_> {
                 ],
             });
         };
-        let (steps, blocks) = (self.steps(), hidden.div_ceil(GROUP));
+        let blocks = hidden.div_ceil(GROUP);
+        let multiply_inputs = |t: usize, rows: &Range<usize>| {
+            let (row, count, width) = (t * batch + rows.start, rows.len(), layer.input);
+            let stride = layer.gates_stride;
+            let x = Reads::new(x, row * width, width, count, width);
+            let to = Writes::new(&gates, row * stride, stride, count, 4 * hidden);
+            let all = input.cut(0..input.count(), 0..width);
+            // SAFETY: the input has rows of its width, and these rows of gates belong to this team.
+            unsafe {
+                tile(engine.instructions(), count, x, all, to, 4 * hidden, false);
+            };
+        };
         let teams = self.teams(engine, layer);
         if teams > 1 {
             engine.pool().run(teams, |team, thread| {
                 let rows = self.rows_of(team, teams);
-                for t in 0..steps {
+                for t in steps.clone() {
                     Phase::begin().run(|| {
+                        multiply_inputs(t, &rows);
                         (0..blocks).for_each(|task| block(t, task, &rows, thread));
                     });
                 }
             });
             return;
         }
-        for t in 0..steps {
+        for t in steps {
             let phase = Phase::begin();
             engine.pool().run(blocks, |task, thread| {
                 phase.run(|| block(t, task, &(0..batch), thread));

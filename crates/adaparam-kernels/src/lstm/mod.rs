@@ -1,6 +1,6 @@
 //! The plain LSTM: forward and backward through time of whole windows.
 //!
-//! A layer multiplies the inputs of all steps in one product, then goes through time with the recurrent product alone. Gates are in
+//! A layer multiplies the inputs of some steps in one product, then goes through them with the recurrent product alone. Gates are in
 //! the order `i, f, z, o`. Dropout of a layer's hidden state also enters what it carries; the output is the highest hidden state
 //! before dropout. With [`Shape::skip`] a layer's input is added to what leaves it upwards; what it carries stays its own.
 
@@ -105,7 +105,7 @@ impl Tape {
 struct LayerTape {
     h: Buffer,
     c: Buffer,
-    /// Products of the input, then gates, then gradients of the pre-activations.
+    /// Products of the input, then gates, then gradients of the pre-activations. Rows are [`LayerPlan::gates_stride`] apart.
     gates: Buffer,
     /// Hidden state and input together, which the layer above reads; empty if it reads the hidden state.
     sum: Buffer,
@@ -117,7 +117,7 @@ impl LayerTape {
         let (rows, hidden) = (steps * batch, layer.hidden);
         let carried = (rows + batch) * hidden;
         let sum = if layer.gives_sum { rows * hidden } else { 0 };
-        [carried, carried, rows * 4 * hidden, sum]
+        [carried, carried, rows * layer.gates_stride, sum]
     }
 
     /// What the layer above reads, step by step.

@@ -1,7 +1,10 @@
 //! What does not change between the windows of a stack: sizes, and the order of columns in panels.
 
 use super::Shape;
-use crate::gemm::{Group, contiguous_groups, unit_groups};
+use crate::gemm::{Common, Group, contiguous_groups, unit_groups};
+
+/// Numbers of a cache line.
+const LINE: usize = 16;
 
 /// A stack, ready for its windows.
 pub(super) struct Plan {
@@ -16,6 +19,9 @@ pub(super) struct LayerPlan {
     pub(super) index: usize,
     pub(super) input: usize,
     pub(super) hidden: usize,
+    /// From one row of gates on the tape to the next. An odd number of cache lines: the rows of a product read the same columns at
+    /// the same time, and would crowd into few places of the cache.
+    pub(super) gates_stride: usize,
     /// Whether the input is added to what leaves the layer upwards.
     pub(super) skips: bool,
     /// Whether that goes to a layer above.
@@ -37,6 +43,7 @@ impl Plan {
             index,
             input: shape.input_of(index),
             hidden,
+            gates_stride: (4 * hidden).div_ceil(LINE) / 2 * (2 * LINE) + LINE,
             skips: shape.skips(index),
             gives_sum: shape.skips(index) && index + 1 < shape.layers(),
             gates: contiguous_groups(4 * hidden),
@@ -54,5 +61,17 @@ impl Plan {
     /// Parameters of a layer.
     pub(super) fn parameters(&self) -> usize {
         2 + usize::from(self.shape.bias)
+    }
+}
+
+impl LayerPlan {
+    /// The gates, as the products that give the gradients of the matrices have them.
+    pub(super) fn in_products<T>(&self, is_turned: bool, gates: T) -> Common<T> {
+        Common {
+            matrix: gates,
+            stride: self.gates_stride,
+            columns: 4 * self.hidden,
+            is_left: is_turned,
+        }
     }
 }

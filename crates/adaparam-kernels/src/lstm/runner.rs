@@ -222,16 +222,16 @@ impl Runner for LstmRunner {
         let lengths = self.ragged.rows.lengths();
         for (layer, tape) in self.plan.layers.iter().zip(&self.tape.layers) {
             let hidden = layer.hidden;
-            let kept = |name: &str, values, width| Kept {
+            let kept = |name: &str, values, stride, width| Kept {
                 name: format!("layers.{}.{name}", layer.index),
                 values,
-                stride: width,
+                stride,
                 columns: 0..width,
             };
             let kept = [
-                kept("gates", &tape.gates[..], 4 * hidden),
-                kept("hidden", &tape.h[batch * hidden..], hidden),
-                kept("cell", &tape.c[batch * hidden..], hidden),
+                kept("gates", &tape.gates[..], layer.gates_stride, 4 * hidden),
+                kept("hidden", &tape.h[batch * hidden..], hidden, hidden),
+                kept("cell", &tape.c[batch * hidden..], hidden, hidden),
             ];
             show(&kept, steps, batch, lengths, see);
         }
