@@ -12,11 +12,14 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from . import readable
-from ._memory import Owner
+from ._memory import Owner, is_transformed
 from ._shape import Shape, description, site_names
 from ._window import window
 
 EXECUTIONS = ("auto", "fused", "readable")
+
+# What the kernels do not know of derivatives.
+TRANSFORMS = "transformations of torch.func and derivatives in forward mode"
 
 # What is carried from step to step, as callers give it: hidden and cell state, and those of a policy.
 KINDS = ("h_0", "c_0", "z_0", "z_cell_0")
@@ -120,6 +123,8 @@ class Recurrent(nn.Module):
             return "proj_size"
         if self._between() and self.dropout_hidden:
             return "dropout together with dropout_hidden"
+        if is_transformed():
+            return TRANSFORMS
         return None
 
     def _between(self) -> bool:

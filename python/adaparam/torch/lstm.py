@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from ._memory import is_transformed
 from ._recurrent import Recurrent, lstm_bound, uniform_
 from ._shape import LstmShape
 
@@ -128,7 +129,8 @@ class LSTM(Recurrent):
 
     def _readable(self, index, x, weights, state, lengths, precision):
         sites = self.training and (self.dropout_hidden > 0 or self._between())
-        if self.execution == "readable" or sites or lengths is not None or not self._is_uniform:
+        steps = self.execution == "readable" or is_transformed()
+        if steps or sites or lengths is not None or not self._is_uniform:
             return super()._readable(index, x, weights, state, lengths, precision)
         # PyTorch's own operation: on a GPU it is cuDNN's.
         flat = [weight for layer in weights for weight in layer]
