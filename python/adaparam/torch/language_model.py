@@ -41,7 +41,8 @@ class LanguageModel(nn.Module):
         if of["kind"] == "lstm":
             self.layers: nn.Module = LSTM(of["input"], layers.hidden, len(layers.hidden), of["bias"])
         else:
-            kinds = {name: of[name] for name in ("policy", "summary", "adaptation", "layout", "start")}
+            kinds = {name: of[name] for name in ("policy", "summary", "adaptation", "layout")}
+            kinds["policy_start"] = of["start"]
             self.layers = AdaptiveLSTM(of["input"], layers.hidden, of["latent"], len(layers.hidden), of["bias"], **kinds)
         vectors, matrix, bias = head_of(trained, layers.hidden[-1])
         self.embedding = nn.Embedding(*vectors.shape)

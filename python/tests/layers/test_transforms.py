@@ -13,8 +13,8 @@ from compare import assert_close, flat, some
 MODULES = {
     "LSTM": lambda **o: LSTM(3, 4, num_layers=2, **o),
     "LSTM, two directions": lambda **o: LSTM(3, 4, bidirectional=True, **o),
-    "AdaptiveLSTM": lambda **o: AdaptiveLSTM(3, 4, 2, num_layers=2, start="identity", **o),
-    "AdaptiveLSTM, static": lambda **o: AdaptiveLSTM(3, 4, 2, policy="static", start="identity", **o),
+    "AdaptiveLSTM": lambda **o: AdaptiveLSTM(3, 4, 2, num_layers=2, policy_start="identity", **o),
+    "AdaptiveLSTM, static": lambda **o: AdaptiveLSTM(3, 4, 2, policy="static", policy_start="identity", **o),
     "AdaptiveLinear": lambda **o: AdaptiveLinear(3, 4, **o),
 }
 every = pytest.mark.parametrize("name", MODULES)
