@@ -40,6 +40,21 @@ def probability(name: str, value: float) -> float:
     return float(value)
 
 
+def _full_name(kind: type) -> str:
+    """As people import it: ``torch.nn.LSTM``."""
+    if kind.__module__.startswith(("torch.nn.modules.", "adaparam.torch.")):
+        return f"{kind.__module__.replace('.modules', '').rsplit('.', 1)[0]}.{kind.__name__}"
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def one_of_kind(name: str, given, *kinds: type) -> None:
+    """Refuses a module of another kind than those that can be taken over."""
+    if not isinstance(given, kinds):
+        got = f"the class {given.__name__}" if isinstance(given, type) else f"a {_full_name(type(given))}"
+        wanted = " or ".join(_full_name(kind) for kind in kinds)
+        raise TypeError(f"{name}: got {got}, must be a {wanted}")
+
+
 def positive(name: str, value: int) -> int:
     """The value, if it is a size."""
     if isinstance(value, bool) or not isinstance(value, int):

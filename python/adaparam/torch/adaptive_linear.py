@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ._memory import Owner, is_transformed
-from ._recurrent import EXECUTIONS, TRANSFORMS, one_of, positive
+from ._recurrent import EXECUTIONS, TRANSFORMS, one_of, one_of_kind, positive
 from ._rows import rows
 
 __all__ = ["AdaptiveLinear"]
@@ -130,6 +130,7 @@ class AdaptiveLinear(nn.Module):
         Every diagonal begins at 1, whatever the input; with ``adaptation="sva"`` the one between begins at the singular values of the
         weight, of which ``rank`` keeps the largest. ``options`` are further arguments.
         """
+        one_of_kind("from_linear", linear, nn.Linear)
         weight, bias = linear.weight, linear.bias
         own = cls(linear.in_features, linear.out_features, bias is not None, weight.device, weight.dtype, **options)
         with torch.no_grad():

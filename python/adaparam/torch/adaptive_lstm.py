@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.utils._pytree import _register_namedtuple
 
 from . import readable
-from ._recurrent import Recurrent, one_of, positive, probability
+from ._recurrent import Recurrent, one_of, one_of_kind, positive, probability
 from ._shape import AdaptiveShape
+from .lstm import LSTM
 
 __all__ = ["AdaptiveLSTM", "AdaptiveState"]
 
@@ -152,7 +153,8 @@ class AdaptiveLSTM(Recurrent):
         It starts from the identity with a projection of zeros, so that every factor is 1 until it learns otherwise. ``options`` are
         further arguments.
         """
-        if getattr(lstm, "proj_size", 0):
+        one_of_kind("from_lstm", lstm, nn.LSTM, LSTM)
+        if lstm.proj_size:
             raise ValueError(f"from_lstm: proj_size = {lstm.proj_size}: only layers without a projection can be taken over")
         options = {"policy_start": "identity", **options}
         if options["policy_start"] != "identity":

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ._memory import is_transformed
-from ._recurrent import Recurrent, lstm_bound, uniform_
+from ._recurrent import Recurrent, lstm_bound, one_of_kind, uniform_
 from ._shape import LstmShape
 
 __all__ = ["LSTM"]
@@ -80,6 +80,7 @@ class LSTM(Recurrent):
     @classmethod
     def from_torch(cls, lstm: nn.LSTM, **options) -> LSTM:
         """A module with the sizes of an ``nn.LSTM`` and a copy of its parameters; ``options`` are further arguments."""
+        one_of_kind("from_torch", lstm, nn.LSTM, LSTM)
         weight = lstm.weight_ih_l0
         own = cls(
             lstm.input_size,

@@ -457,6 +457,18 @@ def test_mistakes_of_construction_are_named():
         fused(torch.randn(3, 2, 5))
 
 
+def test_modules_of_another_kind_are_not_taken_over():
+    for take, text in [
+        (lambda: AdaptiveLinear.from_linear(nn.Conv1d(3, 4, 1)), "from_linear: got a torch.nn.Conv1d, must be a torch.nn.Linear"),
+        (lambda: LSTM.from_torch(nn.GRU(3, 4)), "from_torch: got a torch.nn.GRU, must be a torch.nn.LSTM or adaparam.torch.LSTM"),
+        (lambda: LSTM.from_torch(nn.LSTM), "from_torch: got the class LSTM, must be"),
+        (lambda: AdaptiveLSTM.from_lstm(nn.RNN(3, 4), 2), "from_lstm: got a torch.nn.RNN, must be"),
+        (lambda: AdaptiveLSTM.from_lstm(None, 2), "from_lstm: got a NoneType, must be"),
+    ]:
+        with pytest.raises(TypeError, match=text):
+            take()
+
+
 @both
 def test_help_and_representation_read_well(make):
     module = make(batch_first=True)
