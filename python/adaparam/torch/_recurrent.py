@@ -78,6 +78,7 @@ class Recurrent(nn.Module):
         bidirectional: bool,
         proj_size: int,
         dropout_hidden: float,
+        skip: bool,
         execution: str,
     ) -> None:
         super().__init__()
@@ -95,6 +96,7 @@ class Recurrent(nn.Module):
         self.hidden_size = self.hidden_sizes[0] if self._is_uniform else list(self.hidden_sizes)
         self.bias = bool(bias)
         self.batch_first = bool(batch_first)
+        self.skip = bool(skip)
         self._stacks: list = []
         self.dropout = dropout
         if dropout > 0 and num_layers == 1:
@@ -110,6 +112,8 @@ class Recurrent(nn.Module):
         self.dropout_hidden = probability("dropout_hidden", dropout_hidden)
         if not self._is_uniform and (bidirectional or proj_size):
             raise ValueError("layers of different hidden_size go with neither bidirectional nor proj_size")
+        if skip and (bidirectional or proj_size):
+            raise ValueError("skip = True: goes with neither bidirectional nor proj_size")
         self.execution = one_of("execution", execution, EXECUTIONS)
         self._owner = Owner()
 
@@ -120,7 +124,10 @@ class Recurrent(nn.Module):
 
     @dropout.setter
     def dropout(self, value: float) -> None:
-        self._dropout = probability("dropout", value)
+        value = probability("dropout", value)
+        if value and self.skip and self.num_layers > 1:
+            raise ValueError(f"dropout = {value}: does not go with skip = True; choose dropout_hidden")
+        self._dropout = value
         if self._stacks:
             self._set_stacks()
 
@@ -217,6 +224,7 @@ class Recurrent(nn.Module):
             "bidirectional": False,
             "proj_size": 0,
             "dropout_hidden": 0.0,
+            "skip": False,
             "execution": "auto",
         }
 

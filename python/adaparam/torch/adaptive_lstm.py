@@ -77,6 +77,7 @@ class AdaptiveLSTM(Recurrent):
         dropout_latent: likewise of the latent variables.
         latent_state: whether the state has the latent variables. Without them it is ``(h_n, c_n)`` as that of ``nn.LSTM``, and every
             call starts with latent variables of zeros.
+        skip: a layer that is as wide as its input adds it to what it gives; what it carries to the next step is not affected.
         execution: ``"auto"``, ``"fused"`` for an error where the kernels cannot compute, or ``"readable"`` for ordinary PyTorch.
 
     Shapes:
@@ -117,6 +118,7 @@ class AdaptiveLSTM(Recurrent):
         dropout_hidden: float = 0.0,
         dropout_latent: float = 0.0,
         latent_state: bool = True,
+        skip: bool = False,
         execution: str = "auto",
     ) -> None:
         super().__init__(
@@ -129,6 +131,7 @@ class AdaptiveLSTM(Recurrent):
             bidirectional,
             proj_size,
             dropout_hidden,
+            skip,
             execution,
         )
         self.latent_size = positive("latent_size", latent_size)
@@ -156,7 +159,7 @@ class AdaptiveLSTM(Recurrent):
         one_of_kind("from_lstm", lstm, nn.LSTM, LSTM)
         if lstm.proj_size:
             raise ValueError(f"from_lstm: proj_size = {lstm.proj_size}: only layers without a projection can be taken over")
-        options = {"policy_start": "identity", **options}
+        options = {"policy_start": "identity", "skip": getattr(lstm, "skip", False), **options}
         if options["policy_start"] != "identity":
             raise ValueError(f"policy_start = {options['policy_start']!r}: only 'identity' begins as the layer that is taken over")
         if lstm.bidirectional and lstm.num_layers > 1:
@@ -260,6 +263,7 @@ class AdaptiveLSTM(Recurrent):
             self.adaptation,
             self.layout,
             self.policy_start,
+            self.skip,
         )
 
     def _layer_parameters(self, input_size: int, hidden: int) -> list[tuple[str, tuple[int, ...]]]:
