@@ -33,7 +33,7 @@ class Model(nn.Module):
     def __init__(self, letters: int, width: int = 64, latent: int = 16) -> None:
         super().__init__()
         self.vectors = nn.Embedding(letters, width)
-        self.layers = AdaptiveLSTM(width, width, latent, num_layers=2, start="identity", dropout_hidden=0.1)
+        self.layers = AdaptiveLSTM(width, width, latent, num_layers=2, policy_start="identity", dropout_hidden=0.1)
         self.scores = AdaptiveLinear.from_linear(nn.Linear(width, letters), adaptation="output")
 
     def forward(self, ids, state=None):

@@ -12,11 +12,14 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from . import readable
-from ._memory import Owner
+from ._memory import Owner, is_transformed
 from ._shape import Shape, description, site_names
 from ._window import window
 
 EXECUTIONS = ("auto", "fused", "readable")
+
+# What the kernels do not know of derivatives.
+TRANSFORMS = "transformations of torch.func and derivatives in forward mode"
 
 # What is carried from step to step, as callers give it: hidden and cell state, and those of a policy.
 KINDS = ("h_0", "c_0", "z_0", "z_cell_0")
@@ -35,6 +38,21 @@ def probability(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise ValueError(f"{name} = {value!r}: must be a number from 0 to 1, the probability of dropping a number")
     return float(value)
+
+
+def _full_name(kind: type) -> str:
+    """As people import it: ``torch.nn.LSTM``."""
+    if kind.__module__.startswith(("torch.nn.modules.", "adaparam.torch.")):
+        return f"{kind.__module__.replace('.modules', '').rsplit('.', 1)[0]}.{kind.__name__}"
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def one_of_kind(name: str, given, *kinds: type) -> None:
+    """Refuses a module of another kind than those that can be taken over."""
+    if not isinstance(given, kinds):
+        got = f"the class {given.__name__}" if isinstance(given, type) else f"a {_full_name(type(given))}"
+        wanted = " or ".join(_full_name(kind) for kind in kinds)
+        raise TypeError(f"{name}: got {got}, must be a {wanted}")
 
 
 def positive(name: str, value: int) -> int:
@@ -60,6 +78,7 @@ class Recurrent(nn.Module):
         bidirectional: bool,
         proj_size: int,
         dropout_hidden: float,
+        skip: bool,
         execution: str,
     ) -> None:
         super().__init__()
@@ -77,6 +96,7 @@ class Recurrent(nn.Module):
         self.hidden_size = self.hidden_sizes[0] if self._is_uniform else list(self.hidden_sizes)
         self.bias = bool(bias)
         self.batch_first = bool(batch_first)
+        self.skip = bool(skip)
         self._stacks: list = []
         self.dropout = dropout
         if dropout > 0 and num_layers == 1:
@@ -92,6 +112,8 @@ class Recurrent(nn.Module):
         self.dropout_hidden = probability("dropout_hidden", dropout_hidden)
         if not self._is_uniform and (bidirectional or proj_size):
             raise ValueError("layers of different hidden_size go with neither bidirectional nor proj_size")
+        if skip and (bidirectional or proj_size):
+            raise ValueError("skip = True: goes with neither bidirectional nor proj_size")
         self.execution = one_of("execution", execution, EXECUTIONS)
         self._owner = Owner()
 
@@ -102,7 +124,10 @@ class Recurrent(nn.Module):
 
     @dropout.setter
     def dropout(self, value: float) -> None:
-        self._dropout = probability("dropout", value)
+        value = probability("dropout", value)
+        if value and self.skip and self.num_layers > 1:
+            raise ValueError(f"dropout = {value}: does not go with skip = True; choose dropout_hidden")
+        self._dropout = value
         if self._stacks:
             self._set_stacks()
 
@@ -120,6 +145,8 @@ class Recurrent(nn.Module):
             return "proj_size"
         if self._between() and self.dropout_hidden:
             return "dropout together with dropout_hidden"
+        if is_transformed():
+            return TRANSFORMS
         return None
 
     def _between(self) -> bool:
@@ -197,6 +224,7 @@ class Recurrent(nn.Module):
             "bidirectional": False,
             "proj_size": 0,
             "dropout_hidden": 0.0,
+            "skip": False,
             "execution": "auto",
         }
 

@@ -8,7 +8,19 @@ import torch
 from torch import Tensor
 
 from .. import _native
-from ._memory import all_contiguous, all_numbers, contiguous, no_second_derivative, nobody_watches, numbers, versions
+from ._memory import (
+    all_contiguous,
+    all_numbers,
+    contiguous,
+    is_transformed,
+    no_forward_mode,
+    no_second_derivative,
+    nobody_watches,
+    not_batched,
+    numbers,
+    one_by_one,
+    versions,
+)
 
 _FORWARD = "adaparam::rows"
 _BACKWARD = "adaparam::rows_backward"
@@ -52,6 +64,7 @@ def _forward(x, context, parameters, layer, owner, keep):
 
 @torch.library.impl(_FORWARD, "CPU")
 def _forward_cpu(x, *operands):
+    no_forward_mode()
     output, tape = _forward(x, *operands)
     return output, (x.new_empty(0, dtype=torch.uint8) if tape is None else tape)
 
@@ -62,6 +75,7 @@ def _forward_fake(x, context, parameters, layer, owner, keep):
 
 
 def _backward_cpu(x, context, parameters, layer, owner, output, tape, d_output):
+    not_batched([d_output])
     x = contiguous("input", x)
     context = None if context is None else contiguous("context", context)
     parameters = all_contiguous("a parameter", parameters)
@@ -122,6 +136,7 @@ def _backward(ctx, d_output, _d_tape):
 
 torch.library.register_autograd(_FORWARD, _backward, setup_context=_setup)
 torch.library.register_autograd(_BACKWARD, no_second_derivative)
+one_by_one("rows_backward")
 
 
 class _Rows(torch.autograd.Function):
@@ -136,8 +151,9 @@ class _Rows(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, d_output):
-        # With a graph of this pass the operation is needed, which refuses second derivatives.
-        backward = torch.ops.adaparam.rows_backward if torch.is_grad_enabled() else _backward_cpu
+        # With a graph of this pass the operation is needed, which refuses second derivatives; and with a batch of passes.
+        needs_operation = torch.is_grad_enabled() or is_transformed()
+        backward = torch.ops.adaparam.rows_backward if needs_operation else _backward_cpu
         d_x, d_context, d_parameters = _gradients(ctx, d_output, ctx.needs_input_grad[1:], backward)
         return None, d_x, d_context, *d_parameters
 

@@ -16,12 +16,14 @@ class LstmShape:
     """A stack of plain LSTM layers.
 
     ``between``: dropout acts on what goes from a layer to the next, and on nothing that is carried; else on hidden states.
+    ``skip``: a layer that is as wide as its input adds it to what it gives, and not to what it carries.
     """
 
     input: int
     hidden: tuple[int, ...]
     bias: bool
     between: bool = False
+    skip: bool = False
 
     kind = "lstm"
     n_states = 2
@@ -45,6 +47,7 @@ class AdaptiveShape:
     adaptation: str = "io"
     layout: str = "paper"
     start: str = "paper"
+    skip: bool = False
 
     kind = "adaptive_lstm"
 

@@ -13,7 +13,19 @@ import torch
 from torch import Tensor
 
 from .. import _native
-from ._memory import all_contiguous, all_numbers, contiguous, no_second_derivative, nobody_watches, numbers, versions
+from ._memory import (
+    all_contiguous,
+    all_numbers,
+    contiguous,
+    is_transformed,
+    no_forward_mode,
+    no_second_derivative,
+    nobody_watches,
+    not_batched,
+    numbers,
+    one_by_one,
+    versions,
+)
 from ._shape import native, parameter_shapes, state_shapes
 
 _FORWARD = "adaparam::window"
@@ -71,6 +83,7 @@ def _forward(x, weights, state, masks, sites, lengths, stack, precision, owner, 
 
 @torch.library.impl(_FORWARD, "CPU")
 def _forward_cpu(x, *operands):
+    no_forward_mode()
     output, finals, tape = _forward(x, *operands)
     return [output, *finals, x.new_empty(0, dtype=torch.uint8) if tape is None else tape]
 
@@ -89,6 +102,7 @@ def _backward(x, weights, state, masks, sites, lengths, stack, precision, owner,
     weights = all_contiguous("a weight", weights)
     state = all_contiguous("the state", state)
     masks = all_contiguous("a mask", masks)
+    not_batched([d_output, *d_finals])
     d_output = contiguous("the gradient of the output", d_output)
     d_finals = all_contiguous("the gradient of the final state", d_finals)
     steps, batch, _ = x.shape
@@ -174,6 +188,7 @@ def _gradients(ctx, gradients):
 
 torch.library.register_autograd(_FORWARD, _gradients, setup_context=_setup)
 torch.library.register_autograd(_BACKWARD, no_second_derivative)
+one_by_one("window_backward")
 
 
 class _Window(torch.autograd.Function):
@@ -202,8 +217,8 @@ class _Window(torch.autograd.Function):
             d_finals = [x.new_zeros(shape) if part is None else part for part, shape in zip(d_finals, shapes)]
         _, _, need_x, *needs = ctx.needs_input_grad
         weights_too = any(needs[: len(weights)])
-        if torch.is_grad_enabled():
-            # Somebody asks for a graph of this pass: the operation refuses second derivatives.
+        if torch.is_grad_enabled() or is_transformed():
+            # Somebody asks for a graph of this pass, and the operation refuses second derivatives; or for a batch of passes.
             d_finals = d_finals or [x.new_zeros(shape) for shape in state_shapes(stack, batch)]
             d_x, *others = torch.ops.adaparam.window_backward(*operands, d_output, d_finals, weights_too)
             d_state, d_weights = others[: len(d_finals)], others[len(d_finals) :]

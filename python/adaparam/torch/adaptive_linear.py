@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ._memory import Owner
-from ._recurrent import EXECUTIONS, one_of, positive
+from ._memory import Owner, is_transformed
+from ._recurrent import EXECUTIONS, TRANSFORMS, one_of, one_of_kind, positive
 from ._rows import rows
 
 __all__ = ["AdaptiveLinear"]
@@ -130,6 +130,7 @@ class AdaptiveLinear(nn.Module):
         Every diagonal begins at 1, whatever the input; with ``adaptation="sva"`` the one between begins at the singular values of the
         weight, of which ``rank`` keeps the largest. ``options`` are further arguments.
         """
+        one_of_kind("from_linear", linear, nn.Linear)
         weight, bias = linear.weight, linear.bias
         own = cls(linear.in_features, linear.out_features, bias is not None, weight.device, weight.dtype, **options)
         with torch.no_grad():
@@ -244,11 +245,12 @@ class AdaptiveLinear(nn.Module):
             raise ValueError(f"input: is on {input.device}, must be on {self.policy_bias.device}, as the parameters are")
 
     def _apply_rows(self, input: Tensor, context: Tensor | None) -> Tensor:
-        fused = self.execution != "readable" and input.device.type == "cpu" and input.dtype is torch.float32
-        if not fused:
+        known = input.device.type == "cpu" and input.dtype is torch.float32
+        if not known or self.execution == "readable" or is_transformed():
             if self.execution == "fused":
+                lack = TRANSFORMS if known else f"{input.dtype} on {input.device}"
                 raise RuntimeError(
-                    f"execution = 'fused': the kernels do not know {input.dtype} on {input.device}; "
+                    f"execution = 'fused': the kernels do not know {lack}; "
                     "choose execution = 'auto' for the readable version there"
                 )
             return self._readable(input, input if context is None else context)

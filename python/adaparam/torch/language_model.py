@@ -35,14 +35,14 @@ class LanguageModel(nn.Module):
         super().__init__()
         layers = layers_of(trained)
         of = layers.description
-        sizes = [of["input"], *layers.hidden]
-        if of["skip"] and any(below == above for below, above in zip(sizes, layers.hidden)):
-            raise ValueError(f"{trained.path}: model.skip = true: only adaparam.numpy knows layers that skip")
+        sizes = of["input"], layers.hidden
+        n_layers, skip = len(layers.hidden), of["skip"]
         if of["kind"] == "lstm":
-            self.layers: nn.Module = LSTM(of["input"], layers.hidden, len(layers.hidden), of["bias"])
+            self.layers: nn.Module = LSTM(*sizes, n_layers, of["bias"], skip=skip)
         else:
-            kinds = {name: of[name] for name in ("policy", "summary", "adaptation", "layout", "start")}
-            self.layers = AdaptiveLSTM(of["input"], layers.hidden, of["latent"], len(layers.hidden), of["bias"], **kinds)
+            kinds = {name: of[name] for name in ("policy", "summary", "adaptation", "layout")}
+            kinds |= {"policy_start": of["start"], "skip": skip}
+            self.layers = AdaptiveLSTM(*sizes, of["latent"], n_layers, of["bias"], **kinds)
         vectors, matrix, bias = head_of(trained, layers.hidden[-1])
         self.embedding = nn.Embedding(*vectors.shape)
         self.decoder = nn.Linear(matrix.shape[1], matrix.shape[0])

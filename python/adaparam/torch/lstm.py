@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ._recurrent import Recurrent, lstm_bound, uniform_
+from ._memory import is_transformed
+from ._recurrent import Recurrent, lstm_bound, one_of_kind, uniform_
 from ._shape import LstmShape
 
 __all__ = ["LSTM"]
@@ -31,6 +32,7 @@ class LSTM(Recurrent):
         proj_size: ``P``, the size that hidden states are projected to; 0 for no projection.
         dropout_hidden: variational dropout: probability of dropping a number of the hidden state, the same ones at every step of a
             window. It also acts on what is carried to the next step; the output of the highest layer is not affected.
+        skip: a layer that is as wide as its input adds it to what it gives; what it carries to the next step is not affected.
         execution: ``"auto"``, ``"fused"`` for an error where the kernels cannot compute, or ``"readable"`` for ordinary PyTorch.
 
     Shapes:
@@ -60,6 +62,7 @@ class LSTM(Recurrent):
         dtype=None,
         *,
         dropout_hidden: float = 0.0,
+        skip: bool = False,
         execution: str = "auto",
     ) -> None:
         super().__init__(
@@ -72,6 +75,7 @@ class LSTM(Recurrent):
             bidirectional,
             proj_size,
             dropout_hidden,
+            skip,
             execution,
         )
         self._register(device, dtype)
@@ -79,6 +83,9 @@ class LSTM(Recurrent):
     @classmethod
     def from_torch(cls, lstm: nn.LSTM, **options) -> LSTM:
         """A module with the sizes of an ``nn.LSTM`` and a copy of its parameters; ``options`` are further arguments."""
+        one_of_kind("from_torch", lstm, nn.LSTM, LSTM)
+        if isinstance(lstm, LSTM):
+            options = {"dropout_hidden": lstm.dropout_hidden, "skip": lstm.skip, "execution": lstm.execution, **options}
         weight = lstm.weight_ih_l0
         own = cls(
             lstm.input_size,
@@ -116,7 +123,7 @@ class LSTM(Recurrent):
             uniform_(layer, lstm_bound(self.hidden_sizes[index // directions]))
 
     def _shape(self, input_size: int, hidden: tuple[int, ...]) -> LstmShape:
-        return LstmShape(input_size, hidden, self.bias, self._between())
+        return LstmShape(input_size, hidden, self.bias, self._between(), self.skip)
 
     def _layer_parameters(self, input_size: int, hidden: int) -> list[tuple[str, tuple[int, ...]]]:
         parameters = [("weight_ih", (4 * hidden, input_size)), ("weight_hh", (4 * hidden, self.proj_size or hidden))]
@@ -128,7 +135,8 @@ class LSTM(Recurrent):
 
     def _readable(self, index, x, weights, state, lengths, precision):
         sites = self.training and (self.dropout_hidden > 0 or self._between())
-        if self.execution == "readable" or sites or lengths is not None or not self._is_uniform:
+        steps = self.execution == "readable" or is_transformed()
+        if steps or sites or lengths is not None or not self._is_uniform:
             return super()._readable(index, x, weights, state, lengths, precision)
         # PyTorch's own operation: on a GPU it is cuDNN's.
         flat = [weight for layer in weights for weight in layer]

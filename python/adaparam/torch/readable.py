@@ -95,7 +95,8 @@ def unroll(
         lengths: how many steps each row has, ``[B]``.
 
     Returns:
-        The highest hidden states before dropout ``[T, B, H]``, and the state after each row's last step.
+        What the highest layer gives before dropout ``[T, B, H]``, its hidden states, and its input besides if it skips; and the state
+        after each row's last step.
     """
     masks = masks or {}
     hybrid = isinstance(shape, AdaptiveShape) and shape.is_hybrid
@@ -113,11 +114,13 @@ def unroll(
             if between is not None:
                 given = given * (between[t] if between.dim() == 3 else between)
             new = _step(shape, w, given, other, state[l], masks.get(f"layers.{l}.latent"))
-            output = new[0]
+            output, below = new[0], given
             hidden_mask = masks.get(f"layers.{l}.hidden")
             if hidden_mask is not None:
                 new[0] = output * hidden_mask
             given = new[0]
+            if shape.skip and below.shape[-1] == output.shape[-1]:
+                output, given = output + below, given + below
             if alive is not None:
                 new = [torch.where(alive[t, :, None], a, b) for a, b in zip(new, state[l])]
             state[l] = new

@@ -20,7 +20,7 @@ KINDS = list(itertools.product(["recurrent", "static"], ["hybrid", "own"], ["io"
 
 
 @pytest.mark.parametrize("policy, summary, adaptation", KINDS)
-@pytest.mark.parametrize("others", [{}, {"start": "identity", "bias": False}, {"layout": "released"}], ids=str)
+@pytest.mark.parametrize("others", [{}, {"policy_start": "identity", "bias": False}, {"layout": "released"}], ids=str)
 def test_results_and_gradients_of_every_kind(policy, summary, adaptation, others):
     kind = {"policy": policy, "summary": summary, "adaptation": adaptation, **others}
     module = AdaptiveLSTM(5, 7, 3, num_layers=2, execution="fused", **kind)
@@ -45,6 +45,19 @@ def test_results_and_gradients_of_every_arrangement(options, lengths):
     shape = (3, 4, 5) if module.batch_first else (4, 3, 5)
     lengths = None if lengths is None else torch.tensor(lengths)
     assert_same(module, some(*shape), state(module, 3), lengths=lengths)
+
+
+def test_a_new_stack_is_as_loud_as_the_documents_say():
+    def loudness(layers, policy_start):
+        module = AdaptiveLSTM(16, 32, 8, layers, policy_start=policy_start)
+        with torch.no_grad():
+            return module(torch.randn(35, 20, 16))[0].double().square().mean().sqrt()
+
+    for layers, most in [(1, 3e-4), (2, 5e-9), (3, 1e-13), (4, 1e-30)]:
+        assert loudness(layers, "paper") < most
+        assert loudness(layers, "identity") > 1e-3
+    with pytest.raises(ValueError, match="policy_start = 'one': must be 'paper' or 'identity'"):
+        AdaptiveLSTM(16, 32, 8, policy_start="one")
 
 
 def test_packed_sequences_are_padded_ones_with_lengths():

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 import torch
 
+from adaparam import _safetensors
 from adaparam.numpy import load
 from adaparam.torch import LanguageModel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from test_numpy import file, kind  # noqa: E402, F401
+import test_numpy  # noqa: E402
+from test_numpy import WORDS, file, kind  # noqa: E402, F401
 
 
 def test_scores_are_those_without_pytorch_and_files_go_both_ways(file, tmp_path):  # noqa: F811
@@ -39,6 +41,24 @@ def test_scores_are_those_without_pytorch_and_files_go_both_ways(file, tmp_path)
     with pytest.raises(FileExistsError, match="replace=True"):
         model.save(path)
     model.save(path, replace=True)
+
+
+def test_layers_that_skip(tmp_path, kind, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(test_numpy, "HIDDEN", test_numpy.EMBEDDING)
+    ids, found = torch.tensor([0, 1, 3, 2, 4]), []
+    for skip in (False, True):
+        config = test_numpy.config(kind)
+        config["model"]["skip"] = skip
+        path = tmp_path / f"skip-{skip}.safetensors"
+        note = {"format": 3, "corpus": "sum", "vocabulary": "\n".join(WORDS) + "\n", "config": config}
+        _safetensors.write(path, test_numpy.tensors(kind), note)
+        model = LanguageModel.load(path)
+        with torch.no_grad():
+            found.append(model(ids[:, None])[0][:, 0].numpy())
+        np.testing.assert_allclose(found[-1], load(path).scores(ids.numpy()), rtol=1e-4, atol=1e-5)
+    assert not np.allclose(*found)
+    model.save(tmp_path / "again.safetensors")
+    np.testing.assert_allclose(load(tmp_path / "again.safetensors").scores(ids.numpy()), found[1], rtol=1e-4, atol=1e-5)
 
 
 def test_the_command_opens_what_is_saved(tmp_path):

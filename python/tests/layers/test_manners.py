@@ -457,6 +457,50 @@ def test_mistakes_of_construction_are_named():
         fused(torch.randn(3, 2, 5))
 
 
+def test_modules_of_another_kind_are_not_taken_over():
+    for take, text in [
+        (lambda: AdaptiveLinear.from_linear(nn.Conv1d(3, 4, 1)), "from_linear: got a torch.nn.Conv1d, must be a torch.nn.Linear"),
+        (lambda: LSTM.from_torch(nn.GRU(3, 4)), "from_torch: got a torch.nn.GRU, must be a torch.nn.LSTM or adaparam.torch.LSTM"),
+        (lambda: LSTM.from_torch(nn.LSTM), "from_torch: got the class LSTM, must be"),
+        (lambda: AdaptiveLSTM.from_lstm(nn.RNN(3, 4), 2), "from_lstm: got a torch.nn.RNN, must be"),
+        (lambda: AdaptiveLSTM.from_lstm(None, 2), "from_lstm: got a NoneType, must be"),
+    ]:
+        with pytest.raises(TypeError, match=text):
+            take()
+
+
+@both
+def test_layers_that_skip_are_the_readable_ones(make):
+    given = {"num_layers": 3, "hidden_size": [5, 5, 7], "input_size": 5, "skip": True, "dropout_hidden": 0.3}
+    if make is MODULES[1]:
+        given |= {"latent_size": 3, "policy_start": "identity"}
+    kind = type(make())
+    for hidden in ([5, 5, 7], 5):
+        module = kind(**{**given, "hidden_size": hidden, "execution": "fused"})
+        assert "skip=True" in repr(module)
+        assert_same(module, some(4, 3, 5))
+        assert_same(module, some(4, 3, 5), lengths=torch.tensor([4, 1, 2]))
+    module.eval()
+    x = torch.randn(4, 3, 5)
+    output, state = module(x)
+    # The input of the highest layer is in its output, and not in what it carries.
+    assert not torch.allclose(output[-1], state[0][-1])
+    module.skip = False
+    module._set_stacks()
+    assert not torch.allclose(module(x)[0], output)
+
+
+def test_what_skips_is_taken_over():
+    lstm, x = LSTM(5, 5, num_layers=2, skip=True), torch.randn(4, 3, 5)
+    assert torch.equal(LSTM.from_torch(lstm)(x)[0], lstm(x)[0])
+    assert_close(AdaptiveLSTM.from_lstm(lstm, 3)(x)[0], lstm(x)[0], "output")
+    for wrong, text in [({"bidirectional": True}, "neither bidirectional nor proj_size"), ({"dropout": 0.5}, "choose dropout_hidden")]:
+        with pytest.raises(ValueError, match=text):
+            LSTM(5, 5, num_layers=2, skip=True, **wrong)
+    with pytest.raises(ValueError, match="dropout = 0.5: does not go with skip"):
+        lstm.dropout = 0.5
+
+
 @both
 def test_help_and_representation_read_well(make):
     module = make(batch_first=True)
