@@ -28,7 +28,7 @@ pub(crate) struct BoltOns {
     #[arg(long, value_name = "KEY=VALUE,…", value_parser = read::<DynamicSettings>)]
     dynamic: Option<DynamicSettings>,
     /// Divide scores by T before they become probabilities: below 1 sharper, above 1 flatter
-    #[arg(long, value_name = "T", value_parser = temperature)]
+    #[arg(long, value_name = "T", value_parser = temperature, allow_negative_numbers = true)]
     temperature: Option<f64>,
 }
 
@@ -37,9 +37,10 @@ fn read<S: FlagSettings>(text: &str) -> Result<S, String> {
 }
 
 fn temperature(text: &str) -> Result<f64, String> {
+    // Scores are f32: what they are divided by must leave them numbers.
     match text.parse() {
-        Ok(value) if value > 0.0 && f64::is_finite(value) => Ok(value),
-        _ => Err("must be a number above 0".to_owned()),
+        Ok(value) if (1e-6..=1e6).contains(&value) => Ok(value),
+        _ => Err("must be a number above 0, from 1e-6 to 1e6".to_owned()),
     }
 }
 

@@ -4,7 +4,7 @@ use adaparam_lm::{Instructions, LanguageModelConfig, Means, Place, Precision};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 
-use crate::device::DeviceKind;
+use crate::device::{DeviceKind, DeviceName};
 use crate::training::threads;
 
 /// What a person says about what computes a language model.
@@ -14,7 +14,7 @@ pub(crate) struct ComputeChoice {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
     /// Where to compute: on the processor by its own kernels, elsewhere by tensor operations
-    #[arg(long, value_enum, default_value_t = DeviceKind::Cpu)]
+    #[arg(long, value_parser = DeviceName, default_value = "cpu")]
     pub(crate) device: DeviceKind,
     /// Instruction set of the processor's kernels: avx512, avx2, neon or portable, and for products in bf16 also amx or
     /// avx512dot; results differ between them in their last bits [default: the best that the processor has]

@@ -31,6 +31,7 @@ mod sweeping;
 mod training;
 mod tuning;
 mod visible;
+mod whole_number;
 
 use std::process::ExitCode;
 

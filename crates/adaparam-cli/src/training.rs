@@ -10,9 +10,9 @@ use adaparam_data::text::{Corpus, Tokens};
 use adaparam_lm::checkpoint::Damaged;
 use adaparam_lm::{
     LmError, Machine, Observer, Observers, OpenedModel, Outcome, Place, Snapshot, TrainEvent,
-    TrainSpec, bits, train,
+    TrainSpec, bits, forget_divergence, note_divergence, train,
 };
-use adaparam_report::number::duration;
+use adaparam_report::number::{count, duration};
 use adaparam_runs::RunError;
 use adaparam_runs::lock::RunLock;
 use adaparam_runs::record::{RECORD, RunRecord};
@@ -97,6 +97,16 @@ pub(crate) fn report_opened(opened: &OpenedModel) {
     if let Some(edited) = &opened.edited {
         alert!("warning: {edited}");
     }
+    if let Some(diverged) = &opened.diverged {
+        let updates = match opened.snapshot.counters.updates {
+            0 => "of the model as it was drawn, untrained".to_owned(),
+            updates => format!("after {}", count(updates as usize, "update")),
+        };
+        alert!(
+            "warning: this run has diverged ({diverged}): what is opened is {}, {updates}",
+            opened.path.display()
+        );
+    }
 }
 
 impl Session {
@@ -114,6 +124,9 @@ impl Session {
             .clone()
             .map(|folder| Curves::new(folder, tokens));
         let started = Instant::now();
+        if self.crew.is_first() {
+            forget_divergence(folder.path());
+        }
         let outcome = self.place.run(|machine| {
             warn_of_other_bits(snapshot, machine);
             let mut observers = Observers::none().with(&mut display);
@@ -142,6 +155,9 @@ impl Session {
         add_time(folder, started.elapsed(), snapshot.computed_with.as_deref())?;
         if let Ok(Outcome::Finished(finished)) = &outcome {
             folder.write_json(RESULT, finished)?;
+        }
+        if let Err(error) = &outcome {
+            note_divergence(folder.path(), error)?;
         }
         self.write_page(folder, matches!(outcome, Ok(Outcome::Finished(_))));
         match outcome {
@@ -223,6 +239,10 @@ pub(crate) fn settle_parts(train: &mut TrainSpec, crew: Crew) -> anyhow::Result<
 
 /// Says which cuts of the learning rate do not fit the number of epochs, and how to give them so that they do.
 pub(crate) fn warn_of_cuts(train: &TrainSpec, epochs_before: Option<u64>) {
+    if !train.cut_at.is_empty() {
+        warn_of_shares(train);
+        return;
+    }
     let shares = |epochs: u64| {
         let share = |cut: &u64| (100.0 * *cut as f64 / epochs as f64).round() / 100.0;
         let shares: Vec<String> = train
@@ -254,6 +274,24 @@ pub(crate) fn warn_of_cuts(train: &TrainSpec, epochs_before: Option<u64>) {
              --set 'train.cut_at=[0.53, 0.84]' gives cuts as shares of the epochs, --set 'train.cut_after=[]' none",
             late.join(" and "),
             train.epochs
+        );
+    }
+}
+
+/// Says which cuts, given as shares of all epochs, fall on the end of training.
+fn warn_of_shares(train: &TrainSpec) {
+    let cuts = train.cut_at.iter().zip(train.cuts());
+    let late: Vec<String> = cuts
+        .filter(|(_, cut)| *cut >= train.epochs)
+        .map(|(share, _)| share.to_string())
+        .collect();
+    if !late.is_empty() {
+        alert!(
+            "warning: train.cut_at = {:?}: with {}, the learning rate is never cut at {}, which is the end of training: more \
+             epochs or smaller shares would change that",
+            train.cut_at,
+            count(train.epochs as usize, "epoch"),
+            late.join(" and ")
         );
     }
 }

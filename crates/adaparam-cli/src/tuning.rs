@@ -9,7 +9,7 @@ use adaparam_lm::{
     BoltOnResult, BoltOnResults, Evaluation, Grid, Limits, Scored, Scoring, SearchText, Snapshot,
     nearest, tune, weights_sum,
 };
-use adaparam_report::number::{duration, grouped};
+use adaparam_report::number::{count, duration, grouped};
 use adaparam_report::{Cell, Column, Row, Table};
 use adaparam_runs::duration::parse_duration;
 use anyhow::bail;
@@ -97,6 +97,13 @@ pub(crate) struct Tuning<'a, F> {
     pub(crate) evaluate: F,
 }
 
+/// What a search came to.
+pub(crate) struct Searched {
+    pub(crate) results: BoltOnResults,
+    /// Of validation and test text, for each row of the results.
+    pub(crate) evaluations: Vec<[Evaluation; 2]>,
+}
+
 impl Search {
     pub(crate) fn is_dynamic(&self) -> bool {
         self.names.contains(&"dynamic")
@@ -127,11 +134,7 @@ impl Search {
     }
 
     /// Searches, and reads both texts with the model alone and with the best of everything.
-    pub(crate) fn run<F>(
-        &self,
-        start: &Scoring,
-        tuning: Tuning<'_, F>,
-    ) -> anyhow::Result<BoltOnResults>
+    pub(crate) fn run<F>(&self, start: &Scoring, tuning: Tuning<'_, F>) -> anyhow::Result<Searched>
     where
         F: FnMut(&str, &Scoring) -> anyhow::Result<[Evaluation; 2]>,
     {
@@ -147,6 +150,13 @@ impl Search {
             0 => valid.len(),
             words => words.min(valid.len()),
         };
+        if words < 2 * batch && valid.len() >= 2 * batch {
+            bail!(
+                "--tune-words {words}: must be at least {}, two words for each of {}; 0 is the whole validation text",
+                2 * batch,
+                count(batch, "column")
+            );
+        }
         let columns = Columns::new(&valid[..words], batch)?;
         let grid = self.grid(start, columns.rows());
         if let Some(&window) = grid.windows.last() {
@@ -181,10 +191,11 @@ impl Search {
             progress.finish();
         }
         let tuned = tuned?;
-        let mut rows = Vec::new();
+        let (mut rows, mut evaluations) = (Vec::new(), Vec::new());
         let alone = ("static", Scoring::default());
         for (name, scoring) in [vec![alone], tuned.best].concat() {
             let [valid, test] = evaluate(name, &scoring)?;
+            evaluations.push([valid, test]);
             rows.push(BoltOnResult {
                 name: name.to_owned(),
                 scoring,
@@ -192,13 +203,36 @@ impl Search {
                 test_perplexity: test.perplexity(),
             });
         }
-        Ok(BoltOnResults {
+        if let Some((together, part)) = better_part(&rows) {
+            evaluations[together] = evaluations[part];
+            rows[together] = BoltOnResult {
+                name: rows[together].name.clone(),
+                ..rows[part].clone()
+            };
+        }
+        let results = BoltOnResults {
             weights: weights_sum(snapshot),
             searched_words: columns.predictions(),
             is_complete: tuned.is_complete,
             rows,
+        };
+        Ok(Searched {
+            results,
+            evaluations,
         })
     }
+}
+
+/// The row `together` and a part of it that is better on the whole validation text, if there is one: numbers are searched
+/// on some words of it only, and every part alone is something that they may come to.
+fn better_part(rows: &[BoltOnResult]) -> Option<(usize, usize)> {
+    let together = rows.iter().position(|row| row.name == "together")?;
+    let valid = |row: &usize| rows[*row].valid_perplexity;
+    let parts = (1..rows.len()).filter(|&row| row != together);
+    let best = parts.min_by(|one, other| valid(one).total_cmp(&valid(other)))?;
+    // What is no number is not better.
+    let is_better = valid(&best) < valid(&together) || valid(&together).is_nan();
+    is_better.then_some((together, best))
 }
 
 /// The grid in words.
@@ -317,6 +351,24 @@ mod tests {
         let error = choice(&["cashe"]).settle(Some(PathBuf::from("run"))).err();
         let error = error.unwrap().to_string();
         assert!(error.contains("did you mean `cache`?"), "{error}");
+    }
+
+    #[test]
+    fn together_is_no_worse_than_a_part_of_it() {
+        let rows = |valid: [f64; 4]| {
+            let names = ["static", "cache", "dynamic", "together"];
+            let row = |(name, valid_perplexity): (&str, f64)| BoltOnResult {
+                name: name.to_owned(),
+                scoring: Scoring::default(),
+                valid_perplexity,
+                test_perplexity: 1.0,
+            };
+            names.into_iter().zip(valid).map(row).collect::<Vec<_>>()
+        };
+        assert_eq!(better_part(&rows([9.0, 5.0, 6.0, 5.5])), Some((3, 1)));
+        assert_eq!(better_part(&rows([9.0, 5.0, 6.0, 4.0])), None);
+        assert_eq!(better_part(&rows([9.0, 5.0, 6.0, f64::NAN])), Some((3, 1)));
+        assert_eq!(better_part(&rows([9.0, 5.0, 6.0, 4.0])[..3]), None);
     }
 
     #[test]

@@ -1,30 +1,9 @@
-//! Text that does nothing to a terminal but appear on it.
+//! What is shown on a terminal, and what only files and pipes are given.
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::io::IsTerminal;
 
+pub(crate) use adaparam_report::visible;
 use anyhow::bail;
-
-/// The same text with control characters as escapes: words, file names and arguments may hold anything, also commands to
-/// the terminal. Ends of lines and tabs stay. Escapes are those of JSON, so that lines of JSON stay what they are.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    let is_shown = |c: char| !c.is_control() || c == '\n' || c == '\t';
-    if text.chars().all(is_shown) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            '\r' => shown.push_str("\\r"),
-            c if is_shown(c) => shown.push(c),
-            c => {
-                let _ = write!(shown, "\\u{:04x}", u32::from(c));
-            }
-        }
-    }
-    Cow::Owned(shown)
-}
 
 /// Refuses `--raw` where a terminal would obey what it is given.
 pub(crate) fn refuse_raw_on_a_terminal(raw: bool) -> anyhow::Result<()> {
@@ -41,18 +20,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_that_a_terminal_obeys() {
-        let evil = "a\u{1b}[31mred\u{7}\r\u{9b}2J\u{7f}\n\tb";
-        assert_eq!(
-            visible(evil),
-            "a\\u001b[31mred\\u0007\\r\\u009b2J\\u007f\n\tb"
-        );
-        assert!(matches!(visible("äß床 plain\n"), Cow::Borrowed(_)));
-    }
-
-    #[test]
     fn json_stays_json() {
-        let value = serde_json::json!({"text": "a\u{1b}b\u{7f}c\u{9b}d\r\n"});
+        let value =
+            serde_json::json!({"text": "a\u{1b}b\u{7f}c\u{9b}d\r\n\u{202e}\u{e0041}👩\u{200d}👧"});
         let line = value.to_string();
         let shown = visible(&line);
         assert_eq!(

@@ -181,6 +181,30 @@ pub enum DataError {
         byte: usize,
     },
 
+    /// Something other than a file, which need not end.
+    #[error(
+        "{}: is {found}, which need not end: a text must be a file, or what a shell hands over as <(command)",
+        path.display()
+    )]
+    NoText {
+        /// The path.
+        path: PathBuf,
+        /// What it leads to.
+        found: &'static str,
+    },
+
+    /// A text that is larger than memory is likely to be.
+    #[error(
+        "{}: is larger than {}, the most that is read of a text: name a part of it, such as <(head -c 1G FILE)",
+        path.display(), bytes(*limit)
+    )]
+    TextTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The most bytes that are read.
+        limit: u64,
+    },
+
     /// A text without a word.
     #[error("{}: the text holds no word; name a file with at least one", path.display())]
     TextEmpty {
@@ -251,15 +275,17 @@ pub enum DataError {
 
     /// A text with too few words to be split.
     #[error(
-        "{}: {words} words do not give a training, a validation and a test part with a word each; \
+        "{}: {counted} do not give a training, a validation and a test part with a {unit} each; \
          name a longer text, or three files",
         path.display()
     )]
     TextTooShortToSplit {
         /// The file.
         path: PathBuf,
-        /// Its number of words.
-        words: usize,
+        /// So many tokens, in words.
+        counted: String,
+        /// What one is called.
+        unit: &'static str,
     },
 
     /// A batch with more columns than the text can fill.
@@ -306,6 +332,14 @@ impl DataError {
             action,
             source,
         }
+    }
+}
+
+/// `2 GiB`, where it is a whole number of them.
+fn bytes(count: u64) -> String {
+    match count >> 30 {
+        gibibytes if gibibytes << 30 == count => format!("{gibibytes} GiB"),
+        _ => format!("{count} bytes"),
     }
 }
 

@@ -19,6 +19,7 @@
 mod columns;
 mod corpus;
 mod doubt;
+mod file;
 mod split;
 mod tokens;
 mod vocabulary;

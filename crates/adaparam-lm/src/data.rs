@@ -41,14 +41,32 @@ impl TextSource {
 impl DataSpec {
     /// Reads the three texts. `data_folder` is where data sets lie; embedded text and files of one's own need none.
     pub fn read(&self, data_folder: &Path) -> Result<TextSplit, LmError> {
+        self.read_doubting(data_folder, |_| ())
+    }
+
+    /// As [`read`](Self::read). `tell` hears of a reason to doubt that a text of one's own is cut as it should be, before it
+    /// is cut: a text that is cut wrongly may be too short.
+    fn read_doubting(
+        &self,
+        data_folder: &Path,
+        mut tell: impl FnMut(&Doubt),
+    ) -> Result<TextSplit, LmError> {
+        let mut look = |text: &Text| {
+            if let Some(doubt) = doubt(self.tokens, text) {
+                tell(&doubt);
+            }
+        };
         let texts = match (self.set, &self.train, &self.valid, &self.test) {
             (TextSource::MobyDick, ..) => moby_dick(),
             (TextSource::Files, Some(train), Some(valid), Some(test)) => {
-                TextSplit::read_files(train, valid, test)?
+                let texts = TextSplit::read_files(train, valid, test)?;
+                look(&texts.train);
+                texts
             }
             (TextSource::Files, Some(train), ..) => {
-                let (text, shares) = (Text::read(train)?, (self.valid_share, self.test_share));
-                TextSplit::cut(self.tokens, &text, shares.0, shares.1)?
+                let text = Text::read(train)?;
+                look(&text);
+                TextSplit::cut(self.tokens, &text, self.valid_share, self.test_share)?
             }
             (TextSource::Files, None, ..) => {
                 let rule = "a training text must be named, as data.train";
@@ -62,23 +80,22 @@ impl DataSpec {
 
     /// Reads the three texts as ids, as a model is trained on them.
     pub fn corpus(&self, data_folder: &Path) -> Result<Corpus, LmError> {
-        let mut corpus = Corpus::new(self.tokens, &self.read(data_folder)?, self.min_count)?;
+        self.corpus_doubting(data_folder, |_| ())
+    }
+
+    /// As [`corpus`](Self::corpus). `tell` hears of a reason to doubt that a text of one's own is cut as it should be, also
+    /// if it cannot be cut so at all.
+    pub fn corpus_doubting(
+        &self,
+        data_folder: &Path,
+        tell: impl FnMut(&Doubt),
+    ) -> Result<Corpus, LmError> {
+        let texts = self.read_doubting(data_folder, tell)?;
+        let mut corpus = Corpus::new(self.tokens, &texts, self.min_count)?;
         if self.train_words > 0 {
             corpus.train.truncate(self.train_words);
         }
         Ok(corpus)
-    }
-
-    /// A reason to doubt that a text of one's own is cut as it should be, if there is one.
-    pub fn doubt(&self) -> Result<Option<Doubt>, LmError> {
-        let own = self
-            .train
-            .as_ref()
-            .filter(|_| self.set == TextSource::Files);
-        match own {
-            Some(path) => Ok(doubt(self.tokens, &Text::read(path)?)),
-            None => Ok(None),
-        }
     }
 
     /// The number of tokens in the vocabulary, where it is known beforehand.
@@ -132,10 +149,20 @@ mod tests {
             train: Some(path),
             ..DataSpec::default()
         };
-        assert!(data.doubt().unwrap().is_some());
+        let doubts = |data: &DataSpec| {
+            let mut told = Vec::new();
+            let read = data.corpus_doubting(Path::new(""), |doubt| told.push(doubt.better));
+            (told, read.is_ok())
+        };
+        // Its one line is one word, which is told before it turns out to be too few.
+        assert_eq!(doubts(&data), (vec!["characters"], false));
         data.tokens = Tokens::named("characters").unwrap();
-        assert_eq!(data.doubt().unwrap(), None);
-        assert_eq!(DataSpec::default().doubt().unwrap(), None);
+        assert_eq!(doubts(&data), (vec![], true));
+        data = DataSpec {
+            set: TextSource::MobyDick,
+            ..DataSpec::default()
+        };
+        assert_eq!(doubts(&data), (vec![], true));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::LmError;
 use crate::binding::edited;
+use crate::divergence::divergence;
 use crate::checkpoint::{self, Damaged};
 use crate::config::{LanguageModelConfig, Version1, first_difference};
 use crate::hub::{is_hub_folder, read_hub};
@@ -74,6 +75,8 @@ pub struct OpenedModel {
     pub damaged: Vec<Damaged>,
     /// How the configuration file of the run differs from its checkpoint, if it was edited.
     pub edited: Option<String>,
+    /// Where the run has diverged, if it has.
+    pub diverged: Option<String>,
 }
 
 /// Opens the best checkpoint of a run's folder, a checkpoint's folder, a hub folder, or an exported file.
@@ -85,6 +88,7 @@ pub fn open_model(path: &Path) -> Result<OpenedModel, LmError> {
             is_file: false,
             damaged: Vec::new(),
             edited: None,
+            diverged: None,
         });
     }
     if !path.exists() {
@@ -98,6 +102,7 @@ pub fn open_model(path: &Path) -> Result<OpenedModel, LmError> {
         let found = checkpoint::best(path)?;
         return Ok(OpenedModel {
             edited: edited(path, &found.snapshot),
+            diverged: divergence(path),
             path: found.path,
             is_file: false,
             snapshot: found.snapshot,
@@ -124,6 +129,7 @@ fn from_file(path: &Path, file: TensorFile, note: FileNote) -> Result<OpenedMode
         snapshot: adopt(path, file, note.config, note.vocabulary, note.corpus)?,
         damaged: Vec::new(),
         edited: None,
+        diverged: None,
     })
 }
 

@@ -122,7 +122,8 @@ fn draw(
         scores[id as usize] = f32::NEG_INFINITY;
     }
     let (highest, likeliest) = likeliest(&scores);
-    if sampling.temperature <= 0.0 {
+    // What no `f32` is as small as counts as 0.
+    if sampling.temperature as f32 <= 0.0 {
         return likeliest;
     }
     if (1..scores.len()).contains(&sampling.top_k) {

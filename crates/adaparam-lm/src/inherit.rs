@@ -6,6 +6,7 @@ use adaparam_data::text::Vocabulary;
 use adaparam_runs::RunError;
 
 use crate::LmError;
+use crate::change::key_changes;
 use crate::config::LanguageModelConfig;
 use crate::optimiser::Slot;
 use crate::snapshot::Snapshot;
@@ -216,7 +217,15 @@ impl LanguageModelConfig {
             "its model is another one: {problem}; leave the model out to have that of the run, or train without \
              --from"
         );
-        let kind = self.model.cell.settings().kind();
-        Err(RunError::value("model.cell.kind", kind, rule).into())
+        // Another kind of a cell has other keys, too, and is what was meant.
+        let changes = key_changes(&before.config, self);
+        let of_model = || changes.iter().filter(|it| it.key.starts_with("model."));
+        let kind = of_model().find(|it| it.key.ends_with(".kind"));
+        let Some(change) = kind.or_else(|| of_model().next()) else {
+            let kind = self.model.cell.settings().kind();
+            return Err(RunError::value("model.cell.kind", kind, rule).into());
+        };
+        let rule = format!("was {} in the run before: {rule}", change.before);
+        Err(RunError::value(&change.key, &change.after, rule).into())
     }
 }

@@ -14,6 +14,7 @@ mod choice;
 mod compute;
 mod config;
 mod data;
+mod divergence;
 mod error;
 mod evaluate;
 mod event;
@@ -62,6 +63,7 @@ pub use config::{
     DataSpec, DropoutSpec, KeyDoc, LanguageModelConfig, ModelSpec, RateScale, TextSource,
     TrainPrecision, TrainSpec,
 };
+pub use divergence::{divergence, forget_divergence, note_divergence};
 pub use error::LmError;
 pub use evaluate::{Evaluation, bits, evaluate};
 pub use event::{Observer, Observers, TrainEvent, Watch};

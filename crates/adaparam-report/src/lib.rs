@@ -15,6 +15,7 @@ mod plate;
 mod provenance;
 mod table;
 mod terminal;
+mod visible;
 #[cfg(test)]
 mod well_formed;
 
@@ -23,6 +24,7 @@ pub use document::{Block, Report, Section};
 pub use plate::Plate;
 pub use provenance::Provenance;
 pub use table::{Cell, Column, Row, Table, Tone};
+pub use visible::visible;
 
 #[cfg(test)]
 pub(crate) mod sample {

@@ -7,6 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::inline::plain;
 use crate::table::{Align, Cell, Table, Tone};
+use crate::visible::visible;
 
 const LEAST_WIDTH: usize = 24;
 const GAP: usize = 2;
@@ -144,12 +145,10 @@ fn cell_text(cell: &Cell, between: &str) -> String {
     }
 }
 
-/// Text without marks, its words apart by single spaces. A control character, which could move the cursor or change
-/// colours, ends a word like a space.
+/// Text without marks, its words apart by single spaces. What could move the cursor or change colours is an escape.
 fn one_line(text: &str) -> String {
-    plain(text)
-        .split(|character: char| character.is_whitespace() || character.is_control())
-        .filter(|word| !word.is_empty())
+    visible(&plain(text))
+        .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")
 }
@@ -284,6 +283,7 @@ mod tests {
             text.chars()
                 .all(|character| character == '\n' || !character.is_control())
         );
+        assert!(text.contains("a\\u001b[31mb") && text.contains("c\\u0007d"), "{text}");
     }
     #[test]
     fn columns_of_wide_and_combined_letters_line_up() {

@@ -66,13 +66,17 @@ pub trait Kind:
     const ABOUT: &'static str;
 }
 
-/// The name nearest to one that was misspelt, if there is one near enough.
+/// The name nearest to one that was misspelt, if there is one near enough; capitals count as small letters.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Nobody misspells a name by so much, and the distance takes as many steps as the lengths' product.
     let known = known
         .into_iter()
         .filter(|known| name.len() <= 2 * known.len().max(3));
-    let distances = known.map(|known| (strsim::osa_distance(name, known), known));
+    let name = name.to_lowercase();
+    let distances = known.map(|known| {
+        let distance = strsim::osa_distance(&name, &known.to_lowercase());
+        (distance, known)
+    });
     let near = distances.filter(|(distance, known)| *distance <= known.len().max(3) / 2);
     near.min().map(|(_, known)| known)
 }
@@ -232,6 +236,7 @@ mod tests {
     fn the_nearest_name_is_found_and_a_far_one_is_not() {
         assert_eq!(nearest("lsmt", ["gru", "lstm"]), Some("lstm"));
         assert_eq!(nearest("transformer", ["gru", "lstm"]), None);
+        assert_eq!(nearest("LSTM", ["gru", "lstm"]), Some("lstm"));
     }
 
     #[test]

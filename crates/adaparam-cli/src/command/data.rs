@@ -7,6 +7,7 @@ use adaparam_data::fetch::{FetchEvent, FetchOptions, ProxyChoice, fetch};
 use adaparam_data::registry::{Dataset, RemoteFile, Source};
 use adaparam_data::verify::{FileState, verify};
 use adaparam_data::{DataError, SourceFailure};
+use adaparam_lm::nearest;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -61,7 +62,9 @@ enum Action {
 fn dataset(name: &str) -> Result<Dataset, String> {
     Dataset::from_name(name).ok_or_else(|| {
         let names: Vec<&str> = Dataset::ALL.iter().map(|set| set.name()).collect();
-        format!("there are {}", names.join(", "))
+        let hint = nearest(name, names.iter().copied())
+            .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        format!("{hint}there are {}", names.join(", "))
     })
 }
 

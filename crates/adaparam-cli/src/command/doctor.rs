@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::Verdict;
 use crate::data_folder::folder_for_data;
+use crate::device::how_to_build_in;
 use crate::memory::{free_memory, whole_memory};
 use crate::provenance::processor;
 use crate::say::say;
@@ -336,7 +337,7 @@ fn not_built_in(feature: &str, what: &str) -> Finding {
     Finding::absent(
         feature,
         "not built in",
-        format!("for {what}: cargo install --path crates/adaparam-cli --features {feature}"),
+        format!("for {what}: {}", how_to_build_in(feature)),
     )
 }
 

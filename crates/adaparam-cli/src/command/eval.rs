@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use adaparam_data::text::{Columns, Text, TextSplit, Vocabulary};
 use adaparam_lm::{
-    DataSpec, Evaluation, OpenedModel, Precision, Scored, Scoring, Snapshot, TextSource, evaluate,
-    open_model,
+    BoltOnResults, DataSpec, Evaluation, OpenedModel, Precision, Scored, Scoring, Snapshot,
+    TextSource, evaluate, open_model,
 };
 use anyhow::bail;
 use clap::{Args, ValueEnum};
@@ -23,7 +23,7 @@ use crate::memory::refuse_what_cannot_be_read;
 use crate::reading_progress::ReadingProgress;
 use crate::say::{alert, or_end, remark, say};
 use crate::training::{in_bits, report_opened};
-use crate::tuning::{self, Search, TuneChoice, Tuning};
+use crate::tuning::{self, Search, Searched, TuneChoice, Tuning};
 use crate::visible::{refuse_raw_on_a_terminal, visible};
 
 /// Evaluate a trained language model
@@ -208,18 +208,7 @@ impl Eval {
             for (piece, ids) in [(valid, &valid_ids), (test, &test_ids)] {
                 let columns = Columns::new(ids, batch)?;
                 let title = format!("{name}, {}", piece.name);
-                let evaluation = self.read(model, scoring, snapshot, &columns, &title, stop)?;
-                if self.json {
-                    let mut out = std::io::stdout().lock();
-                    let precision = model.machine.engine.precision();
-                    let told = Told {
-                        evaluation: &evaluation,
-                        precision,
-                        before: None,
-                    };
-                    self.tell(&mut out, scoring, snapshot, piece, Some(name), &told);
-                }
-                evaluations.push(evaluation);
+                evaluations.push(self.read(model, scoring, snapshot, &columns, &title, stop)?);
             }
             Ok([evaluations[0], evaluations[1]])
         };
@@ -231,9 +220,32 @@ impl Eval {
             stop,
             evaluate,
         };
-        let results = search.run(&self.bolt_ons.scoring(), tuning)?;
-        if !self.json {
+        let Searched {
+            results,
+            evaluations,
+        } = search.run(&self.bolt_ons.scoring(), tuning)?;
+        if self.json {
+            let mut out = std::io::stdout().lock();
+            for (row, evaluations) in results.rows.iter().zip(&evaluations) {
+                for (piece, evaluation) in [valid, test].into_iter().zip(evaluations) {
+                    let told = Told {
+                        evaluation,
+                        precision: model.machine.engine.precision(),
+                        before: None,
+                    };
+                    let (scoring, name) = (&row.scoring, Some(row.name.as_str()));
+                    self.tell(&mut out, scoring, snapshot, piece, name, &told);
+                }
+            }
+        } else {
             say!("{}", tuning::shown(&results));
+        }
+        let kept = BoltOnResults::kept(&opened.path);
+        if kept.is_some_and(|kept| results.is_outdone_by(&kept)) {
+            alert!(
+                "the budget ended the search before it found anything better than bolt-ons.json has, which stays as it is"
+            );
+            return Ok(());
         }
         match results.write(&opened.path) {
             Ok(path) => remark!("kept in {}", path.display()),
@@ -471,11 +483,20 @@ fn is_text(path: &Path) -> bool {
     path.is_file() || (!path.exists() && path.to_str().and_then(TextSource::from_name).is_some())
 }
 
-/// A model that learns too fast ends in numbers that are none. A cache alone may well give a word no probability.
+/// A model that learns too fast, or whose scores grow too large, ends in numbers that are none. A cache alone may well
+/// give a word no probability.
 fn refuse_no_number(scoring: &Scoring, evaluation: &Evaluation) -> anyhow::Result<()> {
     let is_cache_alone = scoring.cache.as_ref().is_some_and(|it| it.lambda >= 1.0);
-    if evaluation.perplexity().is_finite() || is_cache_alone || !scoring.is_dynamic() {
+    if evaluation.perplexity().is_finite() || is_cache_alone {
         return Ok(());
+    }
+    if !scoring.is_dynamic() {
+        return match scoring.temperature {
+            Some(temperature) => bail!(
+                "--temperature {temperature}: the perplexity is no finite number any more: choose one nearer to 1"
+            ),
+            None => Ok(()),
+        };
     }
     let rate = scoring.dynamic.as_ref().map_or(0.0, |it| it.rate);
     bail!(

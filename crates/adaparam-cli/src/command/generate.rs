@@ -15,6 +15,7 @@ use crate::say::remark;
 use crate::shown_bytes::ShownBytes;
 use crate::training::report_opened;
 use crate::visible::{refuse_raw_on_a_terminal, visible};
+use crate::whole_number::whole_number;
 
 /// Most texts that are drawn at once: they share the reading of the weights.
 const AT_ONCE: u64 = 16;
@@ -38,24 +39,34 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "TEXT", default_value = "")]
     prompt: String,
     /// Below 1 for likelier words, above 1 for rarer ones, 0 for the likeliest
-    #[arg(long, value_name = "T", default_value_t = 1.0)]
+    #[arg(
+        long,
+        value_name = "T",
+        default_value_t = 1.0,
+        allow_negative_numbers = true
+    )]
     temperature: f64,
     /// Draw from the K likeliest words only; 0 for all
-    #[arg(long, value_name = "K", default_value_t = 0)]
-    top_k: usize,
+    #[arg(long, value_name = "K", default_value_t = 0, value_parser = whole_number, allow_negative_numbers = true)]
+    top_k: u64,
     /// Draw from the likeliest words only that together have the probability P; 1 for all
-    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 1.0,
+        allow_negative_numbers = true
+    )]
     top_p: f64,
     /// Seed of the draws
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_number, allow_negative_numbers = true)]
     seed: u64,
     /// Number of texts
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     samples: u64,
     /// Number of words, or of characters, bytes or pieces, if these are the model's tokens [default: 100; 500
     /// characters or bytes]
-    #[arg(long, value_name = "N", visible_alias = "max-tokens")]
-    max_words: Option<usize>,
+    #[arg(long, value_name = "N", visible_alias = "max-tokens", value_parser = whole_number, allow_negative_numbers = true)]
+    max_words: Option<u64>,
     /// Draw <unk> like any word, instead of never
     #[arg(long)]
     unk: bool,
@@ -99,7 +110,7 @@ impl Generate {
             let written: std::io::Result<()> = first.into_iter().try_for_each(|sample| {
                 let sampling = Sampling {
                     temperature: self.temperature,
-                    top_k: self.top_k,
+                    top_k: usize::try_from(self.top_k).unwrap_or(usize::MAX),
                     top_p: self.top_p,
                     seed: self.seed,
                     sample,
@@ -186,8 +197,8 @@ impl Generate {
 
     fn length(&self, vocabulary: &Vocabulary) -> usize {
         let is_of_letters = vocabulary.tokens().is_measured_in_bits();
-        self.max_words
-            .unwrap_or(if is_of_letters { 500 } else { 100 })
+        let usual = if is_of_letters { 500 } else { 100 };
+        usize::try_from(self.max_words.unwrap_or(usual)).unwrap_or(usize::MAX)
     }
 
     /// The prompt as ids; unknown tokens are reported, and read as `<unk>` where the vocabulary has it.

@@ -99,6 +99,7 @@ impl Resume {
         let epochs_before = snapshot.config.train.epochs;
         let changed = crew.by_first(|| {
             check_binding(&self.run, &from, &snapshot, &config)?;
+            report_missing(&self.run, &from, &snapshot);
             snapshot.bind();
             if let Some(mended) = mend_log(&self.run, &mut snapshot)? {
                 report_mended(&mended);
@@ -199,6 +200,29 @@ fn renew_files(
         folder.write_json(RECORD, &record)?;
     }
     Ok(())
+}
+
+/// Says which files are missing that tell what the run is, and what that means.
+fn report_missing(run: &Path, from: &Path, snapshot: &Snapshot) {
+    let (config, record) = (run.join(CONFIG), run.join(RECORD));
+    let (has_config, has_record) = (config.exists(), record.exists());
+    if !has_record {
+        alert!(
+            "warning: {}: is missing: it tells which run this is, where its weights come from and how long it has taken; \
+             without it nothing but {} tells whether {} is of this run",
+            record.display(),
+            if has_config { CONFIG } else { "you" },
+            from.display()
+        );
+    }
+    if !has_config {
+        alert!(
+            "warning: {}: is missing: written anew as {} has it, with train.seed = {}",
+            config.display(),
+            from.display(),
+            snapshot.config.train.seed
+        );
+    }
 }
 
 /// Says what became of a loss log that was lost or damaged.

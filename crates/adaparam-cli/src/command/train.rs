@@ -27,6 +27,7 @@ use crate::say::{alert, remark};
 use crate::training::{
     CONFIG, Session, lock, report_opened, settle_parts, shell_word, warn_of_cuts,
 };
+use crate::whole_number::whole_number;
 use crate::{interrupt, provenance};
 
 /// Train a language model
@@ -57,7 +58,7 @@ pub(crate) struct Train {
     #[arg(long, requires = "from")]
     keep_optimiser: bool,
     /// Seed of every random number [default: train.seed of the configuration]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Change a key of the configuration (adaparam show --keys lists all)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
@@ -156,12 +157,12 @@ impl Train {
         self.compute.check_training(&place, &config)?;
         let out = self.out_folder(&config);
         refuse_a_second_run(&out)?;
-        let corpus = config.data.corpus(&data_folder(self.data.as_deref())?)?;
+        let texts = data_folder(self.data.as_deref())?;
+        let corpus = config.data.corpus_doubting(&texts, |doubt| {
+            alert!("warning: {doubt}");
+        })?;
         cut_columns(&config.train, &corpus)?;
         refuse_what_cannot_fit([(&config, corpus.vocabulary.len())], 1)?;
-        if let Some(doubt) = config.data.doubt()? {
-            alert!("warning: {doubt}");
-        }
         let sum = corpus.checksum().to_string();
         let curves = self.curves.folder_of(&out);
         let (snapshot, lineage) = match from {

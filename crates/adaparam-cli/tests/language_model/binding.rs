@@ -89,8 +89,32 @@ fn an_edited_configuration_is_noticed_and_the_way_to_change_keys_is_told() {
         "{error}"
     );
     fs::remove_file(&path).unwrap();
-    tiny.done(&["resume", "run"]);
+    let told = stderr(&tiny.run(&["resume", "run"]));
+    assert!(
+        told.contains("config.toml: is missing: written anew"),
+        "{told}"
+    );
     assert!(fs::read_to_string(&path).unwrap().contains("epochs = 2"));
+}
+
+#[test]
+fn files_that_tell_which_run_it_is_are_missed() {
+    let tiny = TinyRun::new();
+    train(&tiny, "run", &["--seed", "7"]);
+    assert!(!stderr(&tiny.run(&["resume", "run"])).contains("missing"));
+    fs::remove_file(tiny.path("run/record.json")).unwrap();
+    let told = stderr(&tiny.run(&["resume", "run"]));
+    assert!(
+        told.contains("record.json: is missing: ")
+            && told.contains("nothing but config.toml tells"),
+        "{told}"
+    );
+    fs::remove_file(tiny.path("run/config.toml")).unwrap();
+    let told = stderr(&tiny.run(&["resume", "run"]));
+    assert!(
+        told.contains("nothing but you tells whether ") && told.contains("with train.seed = 7"),
+        "{told}"
+    );
 }
 
 #[test]

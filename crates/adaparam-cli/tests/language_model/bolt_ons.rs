@@ -162,6 +162,8 @@ fn bad_numbers_are_refused_before_anything_is_computed() {
         (["--dynamic", "segments=5"], "did you mean `segment`?"),
         (["--temperature", "0"], "must be a number above 0"),
         (["--temperature", "nan"], "must be a number above 0"),
+        (["--temperature", "1e-320"], "from 1e-6 to 1e6"),
+        (["--temperature", "1e-5"], "choose one nearer to 1"),
     ] {
         let error = tiny.refused(&[&["eval", "run"], &arguments[..]].concat());
         assert!(error.contains(expected), "{arguments:?}: {error}");
@@ -205,6 +207,9 @@ fn a_search_tells_what_it_found_and_what_it_comes_to() {
         let told = rows[2][key].as_f64().unwrap();
         assert!((part["perplexity"].as_f64().unwrap() - told).abs() < 1e-9 * told);
     }
+    let valid = |row: &Value| row["valid_perplexity"].as_f64().unwrap();
+    let together = valid(rows.last().unwrap());
+    assert!(rows[1..].iter().all(|row| together <= valid(row)), "{kept}");
     let lines = tiny.done(&[
         "eval",
         "run",
@@ -215,10 +220,17 @@ fn a_search_tells_what_it_found_and_what_it_comes_to() {
         "0s",
     ]);
     assert_eq!(lines.lines().count(), 8, "{lines}");
+    // What had no time to be tried does not take the place of what was found.
+    let after = fs::read(tiny.path("run/bolt-ons.json")).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&after).unwrap(), kept);
     for (arguments, expected) in [
         (vec!["--tune", "cash"], "did you mean `cache`?"),
         (vec!["--budget", "2h"], "--tune"),
         (vec!["--tune", "--text", "text.txt"], "--text names a file"),
+        (
+            vec!["--tune", "cache", "--tune-words", "1"],
+            "--tune-words 1: must be at least 2, two words for each of 1 column",
+        ),
         (
             vec!["--tune", "--budget", "soon"],
             "must be a time such as 2h",

@@ -50,6 +50,65 @@ fn the_version_and_the_help_name_the_command() {
 }
 
 #[test]
+fn numbers_below_nothing_are_answered_by_their_rule() {
+    let tiny = TinyRun::new();
+    for (arguments, expected) in [
+        (
+            ["generate", "run", "--temperature", "-1"],
+            "must be a number of at least 0",
+        ),
+        (
+            ["generate", "run", "--top-k", "-1"],
+            "must be a whole number from 0",
+        ),
+        (
+            ["generate", "run", "--top-p", "-1"],
+            "must be above 0 and at most 1",
+        ),
+        (
+            ["generate", "run", "--seed", "-1"],
+            "must be a whole number from 0",
+        ),
+        (
+            ["train", "tiny.toml", "--seed", "-1"],
+            "must be a whole number from 0",
+        ),
+        (
+            ["eval", "run", "--temperature", "-1"],
+            "must be a number above 0",
+        ),
+    ] {
+        let error = tiny.refused(&arguments);
+        assert!(
+            error.contains(expected) && !error.contains("tip:"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_device_that_is_not_built_in_is_told_how_to_get() {
+    let tiny = TinyRun::new();
+    for (device, is_built_in) in [
+        ("cuda", cfg!(feature = "cuda")),
+        ("rocm", cfg!(feature = "rocm")),
+    ] {
+        if !is_built_in {
+            let error = tiny.refused(&["train", "quick", "--device", device]);
+            let expected = format!("--features {device}");
+            assert!(
+                error.contains("is not built into this program") && error.contains(&expected),
+                "{error}"
+            );
+        }
+    }
+    let error = tiny.refused(&["train", "quick", "--device", "cpuu"]);
+    assert!(error.contains("'cpu'"), "{error}");
+    let error = tiny.refused(&["data", "fetch", "mnistt"]);
+    assert!(error.contains("did you mean `mnist`?"), "{error}");
+}
+
+#[test]
 fn quiet_leaves_results_and_warnings() {
     let tiny = TinyRun::new();
     let output = tiny.run(&["--quiet", "train", "tiny.toml", "--out", "run"]);

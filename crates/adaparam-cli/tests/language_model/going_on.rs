@@ -379,8 +379,12 @@ fn weights_of_another_model_are_refused() {
             "--out",
             "new",
         ]);
+        let (key, value) = change.split_once('=').unwrap();
         assert!(
-            error.contains("its model is another one"),
+            error.contains("its model is another one")
+                && error.contains(&format!("{key} = "))
+                && error.contains(value)
+                && error.contains(" in the run before: "),
             "{change}: {error}"
         );
     }

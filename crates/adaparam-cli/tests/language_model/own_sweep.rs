@@ -118,8 +118,13 @@ fn what_is_wrong_with_a_plan_is_said_before_anything_is_written() {
         "text.toml",
         "base = \"tiny.toml\"\n[grid]\ntext = [\"text.txt\", \"none.txt\"]\n",
     );
+    tiny.write(
+        "both.toml",
+        "base = \"tiny.toml\"\n[set]\nmodel.hidden = 4\n[grid]\nmodel.hidden = [3]\n",
+    );
     for (arguments, expected) in [
         (&["ablaton"][..], "did you mean `ablation`?"),
+        (&["both.toml"], "model.hidden = 4: stands in [grid] too"),
         (
             &["ptb"],
             "say how large with --scale: full, medium, small or quick",

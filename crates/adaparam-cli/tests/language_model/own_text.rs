@@ -270,6 +270,53 @@ fn one_long_line_is_long_enough() {
 }
 
 #[test]
+fn a_text_without_spaces_is_told_how_to_be_cut_before_it_is_found_too_short() {
+    let tiny = TinyRun::new();
+    let chinese = TANG.replace(char::is_whitespace, "");
+    let lines = "床前明月光疑是地上霜\n".repeat(30);
+    let english = "wordswithoutspaces".repeat(600);
+    for text in [&chinese, &lines, &english] {
+        tiny.write("one.txt", text);
+        let error = tiny.refused(&["train", "quick", "--text", "one.txt"]);
+        let advice = error.find("train with --set data.tokens=characters");
+        let fault = error.find("error: ");
+        assert!(advice.is_some() && advice < fault, "{error}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_need_not_end_is_no_text_and_what_a_shell_hands_over_is_one() {
+    let tiny = TinyRun::new();
+    let made = std::process::Command::new("mkfifo")
+        .arg(tiny.path("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    for (file, found) in [("pipe", "a named pipe"), ("/dev/zero", "a device")] {
+        for command in [["train", "quick"], ["eval", "run"]] {
+            if command[0] == "eval" && !tiny.path("run").exists() {
+                tiny.done(&["train", "tiny.toml", "--out", "run"]);
+            }
+            let error = tiny.refused(&[&command[..], &["--text", file]].concat());
+            assert!(error.contains(found), "{command:?}: {error}");
+        }
+    }
+    let mut train = tiny.command(&["train", "tiny.toml", "--out", "piped"]);
+    let mut train = train
+        .args(["--set", "data.train=/dev/stdin"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let text = fs::read(tiny.path("text.txt")).unwrap();
+    let mut into = train.stdin.take().unwrap();
+    std::io::Write::write_all(&mut into, &text).unwrap();
+    drop(into);
+    assert!(train.wait().unwrap().success());
+}
+
+#[test]
 fn tokens_that_are_none_are_refused_and_those_that_are_are_shown() {
     let tiny = TinyRun::new();
     let error = tiny.refused(&["train", "tiny.toml", "--set", "data.tokens=character"]);

@@ -31,6 +31,46 @@ fn two_runs(tiny: &TinyRun) {
 }
 
 #[test]
+fn a_run_that_has_diverged_is_called_so_until_it_goes_on() {
+    let tiny = TinyRun::new();
+    let diverges = ["--set", "train.learning_rate=1e30", "--out", "runs/bad"];
+    let output = tiny.run(&[&["train", "tiny.toml"], &diverges[..]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let state = || {
+        let rows = tiny.done(&["runs", "--json"]);
+        let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
+        rows[0]["state"].clone()
+    };
+    assert_eq!(state(), "diverged");
+    let compared = tiny.done(&["compare", "runs/bad", "runs/bad"]);
+    assert!(compared.contains("diverged"), "{compared}");
+    let told = stderr(&tiny.run(&["eval", "runs/bad"]));
+    assert!(
+        told.contains("warning: this run has diverged (epoch 1, step "),
+        "{told}"
+    );
+    tiny.done(&["resume", "runs/bad", "--set", "train.learning_rate=0.001"]);
+    assert_eq!(state(), "finished");
+    let told = stderr(&tiny.run(&["eval", "runs/bad"]));
+    assert!(!told.contains("diverged"), "{told}");
+}
+
+#[test]
+fn cuts_that_are_shares_are_not_advised_to_become_shares() {
+    let tiny = TinyRun::new();
+    let shares = ["--set", "train.cut_at=[0.5, 0.8]"];
+    let one = ["--set", "train.epochs=1", "--out", "one"];
+    let told = stderr(&tiny.run(&[&["train", "tiny.toml"], &shares[..], &one].concat()));
+    assert!(
+        told.contains(
+            "train.cut_at = [0.5, 0.8]: with 1 epoch, the learning rate is never cut at 0.5 and 0.8"
+        ),
+        "{told}"
+    );
+    assert!(!told.contains("gives cuts as shares"), "{told}");
+}
+
+#[test]
 fn runs_are_listed_and_compared() {
     let tiny = TinyRun::new();
     two_runs(&tiny);

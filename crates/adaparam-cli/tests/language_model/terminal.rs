@@ -10,7 +10,7 @@ fn no_controls(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let bad = text
         .chars()
-        .find(|&c| c.is_control() && c != '\n' && c != '\t');
+        .find(|&c| (c.is_control() && c != '\n' && c != '\t') || "\u{202e}\u{200b}".contains(c));
     assert_eq!(bad, None, "{text:?}");
 }
 
@@ -24,7 +24,7 @@ fn evil() -> TinyRun {
     let tiny = TinyRun::new();
     tiny.write(
         "evil.txt",
-        format!("the {EVIL} sees \u{9b}2J the sea\n").repeat(200),
+        format!("the {EVIL} sees \u{9b}2J the \u{202e}sea\u{200b}\n").repeat(200),
     );
     tiny.done(&[
         "train",
@@ -62,6 +62,7 @@ fn what_models_write_is_shown_with_escapes() {
     }
     let tokens = tiny.done(&["eval", "run", "--tokens"]);
     assert!(tokens.contains("\\u001b]0;title\\u0007\t"), "{tokens}");
+    assert!(tokens.contains("\\u202esea\\u200b\t"), "{tokens}");
     // Raw is asked for, and nobody's terminal is there.
     let raw = tiny.done(&["eval", "run", "--tokens", "--raw"]);
     assert!(raw.contains(&format!("{EVIL}\t")), "{raw:?}");

@@ -1,13 +1,12 @@
 //! Texts, and the three of a data set as ids.
 
 use std::borrow::Cow;
-use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::{TextSplit, Tokens, Vocabulary};
+use super::{TextSplit, Tokens, Vocabulary, file};
 use crate::checksum::Checksum;
 use crate::error::{DataError, Result};
 
@@ -25,9 +24,9 @@ pub struct Text {
 }
 
 impl Text {
-    /// Reads a file.
+    /// Reads a file, or what a shell hands over as one; not a device, a named pipe or more than two gigabytes.
     pub fn read(path: &Path) -> Result<Self> {
-        Self::from_bytes(path, fs::read(path).map_err(DataError::io(path, "read"))?)
+        Self::from_bytes(path, file::read(path)?)
     }
 
     /// Takes UTF-8 bytes with at least one word; `name` is the place that errors name.

@@ -93,9 +93,14 @@ impl TextSplit {
         let by_lines = parts(ends_of_lines(tokens, text, shares));
         by_lines
             .or_else(|| ends_of_tokens(tokens, text, shares).and_then(parts))
-            .ok_or_else(|| DataError::TextTooShortToSplit {
-                path: text.path().into(),
-                words: text.content().split_whitespace().count(),
+            .ok_or_else(|| {
+                let cut = tokens.cut(text.content());
+                let count = cut.filter(|token| token.name != tokens.line_end()).count();
+                DataError::TextTooShortToSplit {
+                    path: text.path().into(),
+                    counted: tokens.counted(count),
+                    unit: tokens.unit(),
+                }
             })
     }
 }

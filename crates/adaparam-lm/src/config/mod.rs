@@ -66,10 +66,15 @@ impl LanguageModelConfig {
         Ok(config.settled())
     }
 
-    /// The same configuration with a drop probability for every site that its cell has.
+    /// The same configuration with a drop probability for every site that its cell has, and none of 0 for sites that only
+    /// others have.
     #[must_use]
     pub fn settled(mut self) -> Self {
-        for kind in self.model.site_kinds() {
+        let kinds = self.model.site_kinds();
+        self.train.dropout.sites.retain(|kind, rate| {
+            *rate != 0.0 || kinds.contains(kind) || !ModelSpec::is_site_of_some_cell(kind)
+        });
+        for kind in kinds {
             let rate = self.train.dropout.of_site(&kind);
             self.train.dropout.sites.insert(kind, rate);
         }
@@ -85,7 +90,11 @@ impl LanguageModelConfig {
     /// If there is no such key, or the value is not of its type. Values are not checked by their rules yet.
     pub fn with(&self, key: &str, value: &str) -> Result<Self, LmError> {
         let path = version_1::path_now(key).unwrap_or(key);
-        if !self.keys().iter().any(|known| known.path == path) {
+        // Sites that only other cells have can be set, to 0.
+        let is_site = path
+            .strip_prefix("train.dropout.")
+            .is_some_and(ModelSpec::is_site_of_some_cell);
+        if !is_site && !self.keys().iter().any(|known| known.path == path) {
             return Err(self.no_such_key(key, value));
         }
         let fault = |message: String| RunError::value(key, value, message);
@@ -303,6 +312,22 @@ mod tests {
     }
 
     #[test]
+    fn a_site_that_a_key_of_the_cell_removes_can_be_set_to_nothing() {
+        let lstm = LanguageModelConfig::default().with("model.cell.kind", "lstm");
+        let between = lstm.unwrap().with("model.cell.inter_layer", "true").unwrap();
+        let error = between.check().unwrap_err().to_string();
+        assert!(
+            error.contains("it has inter_layer: set train.dropout.hidden to 0"),
+            "{error}"
+        );
+        let none = between.with("train.dropout.hidden", "0").unwrap();
+        none.check().unwrap();
+        assert!(!none.train.dropout.sites.contains_key("hidden"));
+        let error = between.with("train.dropout.hiden", "0").unwrap_err();
+        assert!(error.to_string().contains("no such key"), "{error}");
+    }
+
+    #[test]
     fn a_misspelt_key_or_kind_is_an_error_with_the_right_one() {
         let error = error("train.epoch", "2");
         assert!(
@@ -313,6 +338,11 @@ mod tests {
         let error = LanguageModelConfig::default().with("model.cell.kind", "lsmt");
         let error = error.unwrap_err().to_string();
         assert!(error.contains("did you mean `lstm`?"), "{error}");
+        for (kind, near) in [("LSTM", "lstm"), ("Adaptive-LSTM", "adaptive-lstm")] {
+            let error = LanguageModelConfig::default().with("model.cell.kind", kind);
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(&format!("did you mean `{near}`?")), "{error}");
+        }
     }
 
     #[test]

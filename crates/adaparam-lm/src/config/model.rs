@@ -4,7 +4,8 @@ use adaparam_runs::RunError;
 use burn::tensor::Device;
 
 use crate::LmError;
-use crate::cells::CellChoice;
+use crate::cells::{CellChoice, Cells};
+use crate::choice::Family as _;
 use crate::head::HeadChoice;
 use crate::model::LanguageModel;
 use crate::weights::ParameterShape;
@@ -129,6 +130,21 @@ impl ModelSpec {
             }
         }
         kinds
+    }
+
+    /// Whether some cell, though it may be another one or set otherwise, can drop values at sites of this kind.
+    pub(super) fn is_site_of_some_cell(kind: &str) -> bool {
+        let of_usual = |name| {
+            let cell = CellChoice::named(name);
+            let spec = Self {
+                cell,
+                ..Self::default()
+            };
+            spec.site_kinds()
+        };
+        Cells::kinds()
+            .iter()
+            .any(|cell| of_usual(cell.name).iter().any(|site| site == kind))
     }
 }
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use adaparam::settings::{
-    Fault, Key, Rule, Settings, ascending, not_negative, positive, probability, within,
+    Fault, Key, Rule, Settings, ascending, nearest, not_negative, positive, probability, within,
 };
 use adaparam_data::text::WindowLengths;
 use adaparam_runs::RunError;
@@ -9,7 +9,7 @@ use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::model::in_section;
+use super::model::{ModelSpec, in_section};
 use super::precision::TrainPrecision;
 use crate::LmError;
 use crate::compute::Penalties;
@@ -185,14 +185,22 @@ impl TrainSpec {
         let dropout = self.dropout.check();
         dropout.map_err(in_section("train.dropout"))?;
         for (kind, rate) in &self.dropout.sites {
-            if !site_kinds.contains(kind) {
-                let rule = format!(
-                    "the cell drops nothing there; it has {}",
-                    site_kinds.join(", ")
-                );
-                let key = format!("train.dropout.{kind}");
-                return Err(RunError::value(key, rate, rule).into());
+            let is_of_some_cell = || ModelSpec::is_site_of_some_cell(kind);
+            if site_kinds.contains(kind) || (*rate == 0.0 && is_of_some_cell()) {
+                continue;
             }
+            let key = format!("train.dropout.{kind}");
+            let hint = if is_of_some_cell() {
+                format!(": set {key} to 0")
+            } else {
+                nearest(kind, site_kinds.iter().map(String::as_str))
+                    .map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
+            };
+            let rule = format!(
+                "the cell, as it is set, drops nothing there; it has {}{hint}",
+                site_kinds.join(", ")
+            );
+            return Err(RunError::value(key, rate, rule).into());
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ pub struct BoltOnResults {
     pub weights: String,
     /// Words of the validation text that numbers were searched on.
     pub searched_words: usize,
-    /// Whether the search was ended by its budget.
+    /// Whether the search came to its end before its budget.
     pub is_complete: bool,
     /// The model alone, and each way to score it.
     pub rows: Vec<BoltOnResult>,
@@ -42,6 +42,20 @@ impl BoltOnResults {
     pub fn read(run: &Path) -> Option<Self> {
         let text = fs::read(run.join(FILE)).ok()?;
         serde_json::from_slice(&text).ok()
+    }
+
+    /// What is kept beside the model that was opened from `opened`, if it can be read.
+    pub fn kept(opened: &Path) -> Option<Self> {
+        Self::read(folder_of(opened))
+    }
+
+    /// Whether what is `kept` of the same weights stays: this search had no time to try everything, and found nothing better.
+    pub fn is_outdone_by(&self, kept: &Self) -> bool {
+        let lowest = |results: &Self| {
+            let all = results.rows.iter().map(|row| row.valid_perplexity);
+            all.fold(f64::INFINITY, f64::min)
+        };
+        !self.is_complete && kept.weights == self.weights && lowest(kept) <= lowest(self)
     }
 
     /// Keeps it beside the model that was opened from `opened`; gives the file.

@@ -397,7 +397,10 @@ fn the_best_of_a_grid_is_found_and_costs_what_the_scorer_says() {
             (best("cache"), others(None, &[1.0], &with_none)),
             (
                 best("together"),
-                others(dynamic.as_ref(), &grid.temperatures, &with_none),
+                f64::min(
+                    others(dynamic.as_ref(), &grid.temperatures, &with_none),
+                    others(None, &grid.temperatures, &with_none),
+                ),
             ),
         ] {
             let difference = cost(&found) - lowest;
@@ -406,6 +409,37 @@ fn the_best_of_a_grid_is_found_and_costs_what_the_scorer_says() {
         let still = cost(&Scoring::default());
         assert!(cost(&best("dynamic")) < still && cost(&best("together")) < still);
     }
+}
+
+#[test]
+fn what_is_best_together_leaves_out_weights_that_learn_where_they_do_harm() {
+    let (machine, spec) = (&Machine::cpu(1), &spec("lstm"));
+    let weights = &weights(spec);
+    let statistics = &statistics(weights);
+    let model = Scored {
+        machine,
+        spec,
+        weights,
+        statistics: Some(statistics),
+    };
+    let grid = Grid {
+        windows: vec![40],
+        rates: vec![10.0],
+        decays: vec![0.0],
+        ..Grid::default()
+    };
+    let (ids, go_on) = (ids(), AtomicBool::new(false));
+    let text = SearchText {
+        columns: &Columns::new(&ids, 1).unwrap(),
+        window: 20,
+    };
+    let limits = Limits {
+        deadline: None,
+        stop: &go_on,
+    };
+    let tuned = tune(model, &grid, text, limits, |_, _, _| {}).unwrap();
+    let (name, together) = tuned.best.last().unwrap();
+    assert_eq!((*name, together.is_dynamic()), ("together", false));
 }
 
 #[test]

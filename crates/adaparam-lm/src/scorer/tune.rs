@@ -95,19 +95,23 @@ pub fn tune(
     let mut best = Vec::new();
     let mut is_complete = true;
     let overlays = Overlays::of(grid);
+    let mut without_dynamic = None;
     if !overlays.is_empty() {
         let read = overlays.read(model, None, text, limits, |done, of| {
             see("temperatures and caches", done, of);
         })?;
         is_complete &= read.is_whole;
         if !grid.temperatures.is_empty() {
-            best.push(("temperature", overlays.best(&read.costs, true, false)));
+            best.push(("temperature", overlays.best(&read.costs, true, false).1));
         }
         if !grid.windows.is_empty() {
-            best.push(("cache", overlays.best(&read.costs, false, true)));
+            best.push(("cache", overlays.best(&read.costs, false, true).1));
         }
+        let both = overlays.best(&read.costs, true, true);
         if grid.rates.is_empty() && best.len() > 1 {
-            best.push(("together", overlays.best(&read.costs, true, true)));
+            best.push(("together", both.1));
+        } else if read.is_whole {
+            without_dynamic = Some(both);
         }
     }
     if !grid.rates.is_empty() {
@@ -125,8 +129,13 @@ pub fn tune(
                 see("temperatures and caches on weights that learn", done, of);
             })?;
             is_complete &= read.is_whole;
-            let mut together = overlays.best(&read.costs, true, true);
+            let (cost, mut together) = overlays.best(&read.costs, true, true);
             together.dynamic = Some(dynamic);
+            // Weights that learn can make it worse, and costs of a part of the text cannot be compared.
+            let together = match without_dynamic {
+                Some((less, without)) if !read.is_whole || less < cost => without,
+                _ => together,
+            };
             best.push(("together", together));
         }
     }
@@ -373,8 +382,8 @@ impl Overlays {
         looks.collect()
     }
 
-    /// The cheapest of those with the temperature 1 or any, and with no cache or any.
-    fn best(&self, costs: &[f64], any_temperature: bool, any_cache: bool) -> Scoring {
+    /// The cheapest of those with the temperature 1 or any, and with no cache or any; with its cost.
+    fn best(&self, costs: &[f64], any_temperature: bool, any_cache: bool) -> (f64, Scoring) {
         let all = costs.chunks_exact(self.per_temperature()).enumerate();
         let candidates = all.filter(|(index, _)| any_temperature || *index == 0);
         let candidates = candidates.flat_map(|(temperature, costs)| {
@@ -385,8 +394,8 @@ impl Overlays {
         // What is no number has a sign, and could come before all numbers.
         let candidates = candidates.filter(|(cost, ..)| !cost.is_nan());
         let best = candidates.min_by(|a, b| a.0.total_cmp(&b.0));
-        let (_, temperature, cache) = best.unwrap_or((0.0, 0, 0));
-        Scoring {
+        let (cost, temperature, cache) = best.unwrap_or((f64::INFINITY, 0, 0));
+        let scoring = Scoring {
             dynamic: None,
             temperature: any_temperature.then(|| self.temperatures[temperature]),
             cache: match cache.checked_sub(1) {
@@ -398,7 +407,8 @@ impl Overlays {
                 }),
                 None => None,
             },
-        }
+        };
+        (cost, scoring)
     }
 }
 
@@ -421,7 +431,7 @@ mod tests {
             temperatures: vec![1.0, 0.9, 1.1],
             ..Overlays::default()
         };
-        let best = |costs: [f64; 3]| overlays.best(&costs, true, false).temperature;
+        let best = |costs: [f64; 3]| overlays.best(&costs, true, false).1.temperature;
         assert_eq!(best([3.0, -f64::NAN, 2.0]), Some(1.1));
         assert_eq!(best([3.0, f64::NAN, f64::INFINITY]), Some(1.0));
         assert_eq!(best([f64::NAN, -f64::NAN, f64::NAN]), Some(1.0));

@@ -108,6 +108,7 @@ fn runs(file: &File, folder: &Path, changes: &[(String, String)]) -> Result<Vec<
     if file.seeds.is_empty() {
         return Err(RunError::value("seeds", "[]", "must have at least one number").into());
     }
+    refuse_both(file)?;
     let dimensions = dimensions(&file.grid)?;
     let combinations = dimensions
         .iter()
@@ -189,6 +190,20 @@ fn dimensions(grid: &Table) -> Result<Vec<Dimension>, LmError> {
     }
     dimensions.sort_by_key(|dimension| ![BASE, TEXT].contains(&dimension.key.as_str()));
     Ok(dimensions)
+}
+
+/// Refuses a key that is given for all runs and varied among them: one of the two would never count.
+fn refuse_both(file: &File) -> Result<(), LmError> {
+    let varied = flat(&file.grid);
+    let mut all = flat(&file.set);
+    all.extend(file.text.clone().map(|text| (TEXT.to_owned(), text.into())));
+    for (key, value) in all {
+        if varied.iter().any(|(other, _)| *other == key) {
+            let rule = "stands in [grid] too, whose values all runs would have instead: leave one of the two out";
+            return Err(RunError::value(key, value, rule).into());
+        }
+    }
+    Ok(())
 }
 
 fn refuse_seed(key: &str, value: &Value) -> Result<(), LmError> {

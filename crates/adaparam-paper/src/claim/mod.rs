@@ -2,9 +2,11 @@
 //!
 //! A sentence stands in [`SENTENCES`] and nowhere else. Experiments, results and pages name it by its [`ClaimId`].
 
+mod step_times;
 mod table;
 mod wording;
 
+pub use step_times::{StepTimes, wall_clock_claims};
 pub use table::{ClaimId, SENTENCES};
 pub(crate) use wording::Wording;
 
@@ -37,6 +39,8 @@ pub enum JudgedBy {
     Images,
     /// An experiment with language models.
     LanguageModels(Experiment),
+    /// No experiment, but measured times of training steps.
+    StepTimes,
     /// No experiment, for this reason.
     Nobody(&'static str),
 }

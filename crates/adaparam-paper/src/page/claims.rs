@@ -30,8 +30,12 @@ pub fn findings(parts: &[PartReport]) -> Vec<String> {
 }
 
 /// The claims of all pages, each pointing to the section that shows its evidence, those of experiments that are not
-/// there, and those that no experiment tries.
-pub fn all_claims(pages: &[Page], absent: &[(String, Vec<result::Claim>)]) -> Section {
+/// there, those about wall-clock time, and those that no experiment tries.
+pub fn all_claims(
+    pages: &[Page],
+    absent: &[(String, Vec<result::Claim>)],
+    wall_clock: &[result::Claim],
+) -> Section {
     let mut section = Section::new("Claims of the paper")
         .called("Claims")
         .with(Block::Paragraph(
@@ -62,6 +66,8 @@ pub fn all_claims(pages: &[Page], absent: &[(String, Vec<result::Claim>)]) -> Se
         .map(|(id, reason)| Wording::from(id).judged(Verdict::NotRun, reason.to_owned()))
         .collect();
     section
+        .with(Block::Heading("Wall-clock time".into()))
+        .with(Block::Claims(claims(wall_clock)))
         .with(Block::Heading("Not part of any experiment here".into()))
         .with(Block::Claims(claims(&not_tried)))
 }

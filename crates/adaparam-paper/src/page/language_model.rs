@@ -25,7 +25,13 @@ pub(crate) fn language_models(study: &Study, result: &ExperimentResult) -> Page 
         _ => ": the median over seeds, with a band from the smallest to the largest where a model has several.",
     });
     if experiment == Experiment::Ptb && study.is_on_the_papers_text() {
-        caption.push_str(" Compare Figure 3 of the paper.");
+        caption.push_str(" Compare Figure 3 of the paper");
+        let has_fourth = study.rows().iter().any(|row| row.key == "awd-lstm");
+        caption.push_str(if has_fourth {
+            "."
+        } else {
+            ", whose fourth curve, the AWD-LSTM's, comes with `--systems paper`."
+        });
     }
     let section = Section::new(study.heading())
         .called(study.short_name())

@@ -31,7 +31,7 @@ use super::Verdict;
 use crate::compute_choice::ComputeChoice;
 use crate::curves::CurvesChoice;
 use crate::data_folder::data_folder;
-use crate::device::DeviceKind;
+use crate::device::{DeviceKind, DeviceName};
 use crate::experiment_choice::{ScaleChoice, budget};
 use crate::model_choice::{absolute_paths, assignment};
 use crate::sweeping::{Sweeping, check_runs, deadline};
@@ -103,7 +103,7 @@ pub(crate) struct Reproduce {
     #[arg(long, visible_alias = "threads", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Where to compute; language models are computed by the processor's own kernels where that is the processor
-    #[arg(long, value_enum, default_value_t = DeviceKind::Cpu)]
+    #[arg(long, value_parser = DeviceName, default_value = "cpu")]
     device: DeviceKind,
     #[command(flatten)]
     curves: CurvesChoice,

@@ -1,5 +1,6 @@
 //! The files that `reproduce` leaves.
 
+use adaparam_paper::claim::{StepTimes, wall_clock_claims};
 use adaparam_paper::page::{self, Page, all_claims};
 use adaparam_paper::result::{Claim, ExperimentResult, Scale};
 use adaparam_paper::{Comparison, PartReport};
@@ -45,10 +46,6 @@ impl Reproduce {
             .iter()
             .filter_map(|part| part.result.clone())
             .collect();
-        let missed = results
-            .iter()
-            .flat_map(|result| &result.claims)
-            .any(|claim| claim.verdict == adaparam_report::Verdict::NotMet);
         for part in &finished {
             for drawing in &part.page.drawings {
                 folder.write(&drawing.name, &drawing.svg)?;
@@ -77,7 +74,9 @@ impl Reproduce {
             .iter()
             .map(|what| (what.heading().to_owned(), what.open_claims(scale)))
             .collect();
-        let claims = (self.what == What::All).then(|| all_claims(&pages, &open));
+        let times = StepTimes::read(folder.path())?;
+        let wall_clock = wall_clock_claims(times.as_ref());
+        let claims = (self.what == What::All).then(|| all_claims(&pages, &open, &wall_clock));
         let section = |page: Page| match self.what {
             What::All => page.section,
             _ => page.with_claims(),
@@ -93,7 +92,14 @@ impl Reproduce {
             provenance: page::provenance(&whole),
         };
         folder.write_json(RECORD, &whole)?;
-        let combined = self.combined(scale, results);
+        let mut combined = self.combined(scale, results);
+        if self.what == What::All && times.is_some() {
+            combined.claims.extend(wall_clock);
+        }
+        let missed = combined
+            .claims
+            .iter()
+            .any(|claim| claim.verdict == adaparam_report::Verdict::NotMet);
         folder.write_json("result.json", &combined)?;
         folder.write("results.md", report.to_markdown())?;
         let page = folder.write("report.html", report.to_html())?;
