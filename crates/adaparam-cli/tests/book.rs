@@ -5,6 +5,7 @@
 //!
 //! - `<!-- not run: REASON -->`: it needs data, hours or programs that a test does not have;
 //! - `<!-- before: COMMAND -->`: what a reader has done by then;
+//! - `<!-- until it is interrupted -->`: its one command serves, and is interrupted after some seconds;
 //! - `<!-- file: NAME -->`: the block, of whatever language, is the content of this file.
 
 // Tells what was not run.
@@ -15,6 +16,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
+
+/// Seconds that a server has to say where it is.
+const SERVED: u32 = 8;
 
 /// Chapters that are run at a time.
 const AT_A_TIME: usize = 2;
@@ -154,7 +158,14 @@ fn run(name: &str) -> (usize, Vec<String>) {
             .filter(|line| !line.trim().is_empty())
             .count();
         let before = block.said("before: ").unwrap_or_default();
-        let script = format!("set -euo pipefail\n{before}\n{}\n", block.lines.join("\n"));
+        let mut written = block.lines.join("\n");
+        if block.said("until it is interrupted").is_some() {
+            assert_eq!(block.lines.len(), 1, "{name}: {block:?}");
+            // It is told to end, and ends well; one that does not is killed.
+            written =
+                format!("timeout --preserve-status -k 60 -s INT {SERVED} {written} | grep ^http:");
+        }
+        let script = format!("set -euo pipefail\n{before}\n{written}\n");
         let path = std::env::var("PATH").unwrap_or_default();
         let output = Command::new("bash")
             .args(["-c", &script])

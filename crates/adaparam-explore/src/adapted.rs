@@ -4,8 +4,32 @@ use adaparam_lm::LayerWeight;
 
 use crate::trace::LayerTrace;
 
-/// The gates in their order.
+/// The gates of an LSTM in their order.
 pub const GATES: [&str; 4] = ["i", "f", "z", "o"];
+
+/// What the products of a layer with so many of them side by side are for, each with its letter.
+pub(crate) fn gates(count: usize) -> Vec<[String; 2]> {
+    let known: &[[&str; 2]] = match count {
+        4 => &[
+            ["i", "input gate"],
+            ["f", "forget gate"],
+            ["z", "candidate"],
+            ["o", "output gate"],
+        ],
+        3 => &[
+            ["r", "reset gate"],
+            ["u", "update gate"],
+            ["n", "candidate"],
+        ],
+        1 => &[["h", "hidden state"]],
+        _ => &[],
+    };
+    if known.is_empty() {
+        let number = |at: usize| [at.to_string(), format!("product {at}")];
+        return (1..=count).map(number).collect();
+    }
+    known.iter().map(|it| it.map(str::to_owned)).collect()
+}
 
 /// Rows and columns of a picture of a matrix, at most.
 const SIDE: usize = 24;
@@ -48,7 +72,7 @@ impl Product {
     }
 }
 
-/// A product of a layer with its matrix, `[in, 4 units]`.
+/// A product of a layer with its matrix, `[in, gates units]`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Side<'a> {
     pub(crate) product: Product,
@@ -56,6 +80,8 @@ pub(crate) struct Side<'a> {
     pub(crate) inputs: usize,
     /// The size of a gate.
     pub(crate) units: usize,
+    /// How many there are, side by side.
+    pub(crate) gates: usize,
     pub(crate) weight: &'a [f32],
 }
 
@@ -68,17 +94,31 @@ impl<'a> Side<'a> {
             let &[inputs, columns] = weight.shape.as_slice() else {
                 return None;
             };
-            Some(Self {
+            Some((inputs, columns, weight.values))
+        };
+        // What the hidden state is multiplied with tells how many products of its size there are.
+        let units = find(Product::Hidden).map_or(0, |(units, ..)| units);
+        let side = |product: Product| {
+            let (inputs, columns, weight) = find(product)?;
+            let is_whole = units > 0 && columns % units == 0;
+            is_whole.then(|| Self {
                 product,
                 inputs,
-                units: columns / GATES.len(),
-                weight: weight.values,
+                units,
+                gates: columns / units,
+                weight,
             })
         };
-        Product::ALL.into_iter().filter_map(find).collect()
+        Product::ALL.into_iter().filter_map(side).collect()
     }
 
-    /// What the policy multiplies at a word: `[in]` and `[4 units]`, nothing where it is the identity.
+    /// Numbers in a row of the matrix.
+    pub(crate) fn columns(&self) -> usize {
+        self.gates * self.units
+    }
+
+    /// What the policy multiplies at a word: `[in]`, or `[gates in]` if each gate has its own, and `[gates units]`; nothing
+    /// where it is the identity.
     pub(crate) fn factors<'t>(
         &self,
         layer: &'t LayerTrace,
@@ -88,9 +128,18 @@ impl<'a> Side<'a> {
         (of(self.product.inner()), of(self.product.outer()))
     }
 
-    fn factor(factors: (Option<&[f32]>, Option<&[f32]>), input: usize, column: usize) -> f32 {
-        let of = |part: Option<&[f32]>, index: usize| part.map_or(1.0, |part| part[index]);
-        of(factors.0, input) * of(factors.1, column)
+    fn factor(
+        &self,
+        (inner, outer): (Option<&[f32]>, Option<&[f32]>),
+        input: usize,
+        column: usize,
+    ) -> f32 {
+        let inner = inner.map_or(1.0, |part| {
+            let is_shared = part.len() == self.inputs;
+            let gate = if is_shared { 0 } else { column / self.units };
+            part[gate * self.inputs + input]
+        });
+        inner * outer.map_or(1.0, |part| part[column])
     }
 
     /// How far the matrix of each gate is from its mean: the norm of the difference over that of the mean. `mean` is the mean
@@ -99,16 +148,16 @@ impl<'a> Side<'a> {
         &self,
         factors: (Option<&[f32]>, Option<&[f32]>),
         mean: &[f32],
-    ) -> [Distance; 4] {
-        let mut distances = [Distance::default(); 4];
-        let columns = GATES.len() * self.units;
+    ) -> Vec<Distance> {
+        let mut distances = vec![Distance::default(); self.gates];
+        let columns = self.columns();
         for input in 0..self.inputs {
             let row = input * columns..(input + 1) * columns;
             let (weights, means) = (&self.weight[row.clone()], &mean[row]);
             for (gate, distance) in distances.iter_mut().enumerate() {
                 for column in gate * self.units..(gate + 1) * self.units {
                     let (weight, mean) = (weights[column], means[column]);
-                    let change = weight * (Self::factor(factors, input, column) - mean);
+                    let change = weight * (self.factor(factors, input, column) - mean);
                     distance.change += f64::from(change * change);
                     distance.mean += f64::from(weight * mean).powi(2);
                 }
@@ -133,7 +182,7 @@ impl<'a> Side<'a> {
     /// The chosen elements of a gate's adapted matrix, a row for each unit, as the paper lays it out.
     pub(crate) fn picture(&self, gate: usize, factor: impl Fn(usize, usize) -> f32) -> Vec<f32> {
         let (_, units, inputs) = self.pictured();
-        let columns = GATES.len() * self.units;
+        let columns = self.columns();
         let mut values = Vec::with_capacity(units.len() * inputs.len());
         for unit in units {
             let column = gate * self.units + unit;
@@ -150,7 +199,7 @@ impl<'a> Side<'a> {
         gate: usize,
         factors: (Option<&[f32]>, Option<&[f32]>),
     ) -> Vec<f32> {
-        self.picture(gate, |input, column| Self::factor(factors, input, column))
+        self.picture(gate, |input, column| self.factor(factors, input, column))
     }
 }
 
@@ -190,6 +239,7 @@ mod tests {
             product: Product::Input,
             inputs: 1,
             units: 1,
+            gates: 4,
             weight: &[2.0, 1.0, 1.0, 4.0],
         };
         let factors = (Some(&[0.5][..]), Some(&[1.0, 2.0, 4.0, 0.0][..]));
@@ -209,12 +259,30 @@ mod tests {
     }
 
     #[test]
+    fn gates_may_each_have_factors_of_their_own() {
+        // Two inputs, two gates of one unit.
+        let side = Side {
+            product: Product::Input,
+            inputs: 2,
+            units: 1,
+            gates: 2,
+            weight: &[1.0, 10.0, 100.0, 1000.0],
+        };
+        let untied = (Some(&[1.0, 2.0, 3.0, 4.0][..]), None);
+        assert_eq!(side.picture_at(0, untied), [1.0, 200.0]);
+        assert_eq!(side.picture_at(1, untied), [30.0, 4000.0]);
+        let tied = (Some(&[1.0, 2.0][..]), Some(&[1.0, 5.0][..]));
+        assert_eq!(side.picture_at(1, tied), [50.0, 10_000.0]);
+    }
+
+    #[test]
     fn a_large_matrix_is_shown_by_an_even_choice() {
         let weight = vec![0.0; 100 * 4 * 7];
         let side = Side {
             product: Product::Hidden,
             inputs: 100,
             units: 7,
+            gates: 4,
             weight: &weight,
         };
         let (of, units, inputs) = side.pictured();

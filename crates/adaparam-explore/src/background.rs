@@ -37,7 +37,7 @@ pub struct LayerBackground {
     pub gates: Option<Vec<f32>>,
     /// The latent variable.
     pub latent: Option<LatentBackground>,
-    /// For each product, the mean of what the policy multiplies the elements of its matrix with, `[in, 4 units]`.
+    /// For each product, the mean of what the policy multiplies the elements of its matrix with, `[in, gates units]`.
     pub(crate) factors: Vec<Vec<f32>>,
 }
 
@@ -160,7 +160,11 @@ impl Background {
 
 impl Sums {
     fn add(&mut self, index: usize, layer: LayerTrace, weights: &[LayerWeight<'_>]) {
-        let sides = Side::of_layer(index, weights);
+        let sides = if layer.policy.is_empty() {
+            Vec::new()
+        } else {
+            Side::of_layer(index, weights)
+        };
         let products = sides.iter().map(|side| products(side, &layer));
         let products: Vec<Tensor<2>> = products.collect();
         self.factors = match std::mem::take(&mut self.factors) {
@@ -239,18 +243,27 @@ fn add_rows(sums: &mut Vec<f64>, rows: &Rows) {
     }
 }
 
-/// The sum over words of what the policy multiplies each element of a matrix with, `[in, 4 units]`.
+/// The sum over words of what the policy multiplies each element of a matrix with, `[in, gates units]`.
 fn products(side: &Side<'_>, layer: &LayerTrace) -> Tensor<2> {
     let device = Device::flex();
-    let tensor = |name: &str, width: usize, words: usize| match layer.part(name) {
+    let words = layer.policy.first().map_or(0, |(_, rows)| rows.len());
+    let tensor = |name: &str, width: usize| match layer.part(name) {
         Some(rows) => Tensor::<2>::from_data(
-            TensorData::new(rows.values.clone(), [words, width]),
+            TensorData::new(rows.values.clone(), [words, rows.width]),
             &device,
         ),
         None => Tensor::ones([words, width], &device),
     };
-    let words = layer.gates.as_ref().map_or(0, Rows::len);
-    let inner = tensor(side.product.inner(), side.inputs, words);
-    let outer = tensor(side.product.outer(), 4 * side.units, words);
-    inner.transpose().matmul(outer)
+    let inner = tensor(side.product.inner(), side.inputs);
+    let outer = tensor(side.product.outer(), side.columns());
+    if inner.dims()[1] == side.inputs {
+        return inner.transpose().matmul(outer);
+    }
+    // Each gate has its own.
+    let of_gate = |gate: usize| {
+        let inner = inner.clone().narrow(1, gate * side.inputs, side.inputs);
+        let outer = outer.clone().narrow(1, gate * side.units, side.units);
+        inner.transpose().matmul(outer)
+    };
+    Tensor::cat((0..side.gates).map(of_gate).collect(), 1)
 }

@@ -10,7 +10,7 @@ use adaparam_lm::{
 };
 use serde_json::{Value, json};
 
-use crate::adapted::Side;
+use crate::adapted::{Side, gates};
 use crate::background::Background;
 use crate::measure::{GATE_NAMES, Measure, measures, pictures, symbol};
 use crate::neighbours::{self, Match};
@@ -292,10 +292,9 @@ impl<'a> Explorer<'a> {
             let (symbol, about) = symbol(name);
             let mut means = mean.into_iter().flat_map(|mean| &mean.policy);
             let mean = means.find_map(|(part, mean)| (part == name).then_some(mean));
-            let is_of_gates = !matches!(name.as_str(), "input" | "hidden");
             json!({
                 "name": name, "symbol": symbol, "about": about, "width": rows.width,
-                "gates": if is_of_gates { GATE_NAMES.len() } else { 1 },
+                "gates": layer.gates_of(name),
                 "values": numbers(&rows.values),
                 "mean": mean.map(|mean| numbers(mean)),
             })
@@ -308,6 +307,7 @@ impl<'a> Explorer<'a> {
                 "deviation": mean.map(|it| numbers(&it.deviation)),
             })
         });
+        let gate_names = gates(sides.first().map_or(1, |side| side.gates));
         let gates = layer.gates.as_ref().map(|rows| {
             let mean = mean.and_then(|mean| mean.gates.as_ref());
             json!({
@@ -319,6 +319,7 @@ impl<'a> Explorer<'a> {
         let pictures = adapts.then(|| pictures(layer, mean, sides, words, writing));
         json!({
             "parts": parts.collect::<Vec<_>>(),
+            "gate_names": gate_names,
             "latent": latent,
             "gates": gates,
             "matrices": pictures.unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::adapted::{Distance, GATES, Product, Side};
+use crate::adapted::{Distance, GATES, Product, Side, gates};
 use crate::background::LayerBackground;
 use crate::rows::{Rows, short};
 use crate::trace::{LayerTrace, Trace};
@@ -123,7 +123,7 @@ fn distances(
     words: usize,
 ) -> Vec<Measure> {
     const GROUP: &str = "Distance of an adapted matrix from its mean (relative)";
-    let of_words: Vec<Vec<[Distance; 4]>> = (0..words)
+    let of_words: Vec<Vec<Vec<Distance>>> = (0..words)
         .map(|word| {
             let pairs = sides.iter().zip(&mean.factors);
             pairs
@@ -145,12 +145,12 @@ fn distances(
     }];
     for (place, side) in sides.iter().enumerate() {
         let symbol = side.product.symbol();
-        for (gate, name) in GATES.iter().enumerate() {
+        for (gate, [letter, name]) in gates(side.gates).iter().enumerate() {
             let values = of_words.iter().map(|sides| sides[place][gate].relative());
             measures.push(Measure {
-                id: format!("distance.{index}.{}.{name}", side.product.inner()),
+                id: format!("distance.{index}.{}.{letter}", side.product.inner()),
                 group: GROUP,
-                name: format!("layer {}: {symbol}, {}", index + 1, GATE_NAMES[gate]),
+                name: format!("layer {}: {symbol}, {name}", index + 1),
                 values: values.map(Some).collect(),
             });
         }
@@ -197,8 +197,8 @@ pub(crate) fn pictures(
     let mut pictures = Vec::new();
     for (place, side) in sides.iter().enumerate() {
         let (of, units, inputs) = side.pictured();
-        let columns = GATES.len() * side.units;
-        for (gate, name) in GATES.iter().enumerate() {
+        let columns = side.columns();
+        for (gate, [letter, _]) in gates(side.gates).iter().enumerate() {
             let at_words =
                 (0..words).flat_map(|word| side.picture_at(gate, side.factors(layer, word)));
             let mean = mean
@@ -207,7 +207,7 @@ pub(crate) fn pictures(
             pictures.push(json!({
                 "symbol": side.product.symbol(),
                 "formula": formula(side.product),
-                "gate": name, "of": of, "rows": units, "columns": inputs,
+                "gate": letter, "of": of, "rows": units, "columns": inputs,
                 "values": writing.colours(&at_words.collect::<Vec<_>>()),
                 "mean": mean.map(|mean| writing.colours(&mean)),
             }));

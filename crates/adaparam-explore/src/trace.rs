@@ -74,7 +74,7 @@ pub struct TracedWord {
 /// What one layer computed at every word.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LayerTrace {
-    /// The parts of the policy by the names that the kernels give them; none in a layer that does not adapt.
+    /// The parts of the policy by the names that the kernels give them; none in a layer that tells of none.
     pub policy: Vec<(String, Rows)>,
     /// The gates after their activation, in the order `i, f, z, o`, where the kernels compute.
     pub gates: Option<Rows>,
@@ -89,6 +89,16 @@ impl LayerTrace {
     pub fn part(&self, name: &str) -> Option<&Rows> {
         let mut parts = self.policy.iter();
         parts.find_map(|(part, rows)| (part == name).then_some(rows))
+    }
+
+    /// How many gates have numbers of their own in a part of the policy, side by side.
+    pub fn gates_of(&self, part: &str) -> usize {
+        // Gates share the diagonals of their inputs, or none of them does.
+        let part = if part == "input" { "hidden" } else { part };
+        let mut states = self.states.iter();
+        let units = states.find_map(|(name, rows)| name.ends_with("hidden").then_some(rows.width));
+        let width = self.part(part).map_or(1, |rows| rows.width);
+        units.map_or(1, |units| width / units.max(1)).max(1)
     }
 }
 

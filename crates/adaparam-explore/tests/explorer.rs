@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use adaparam_data::text::{Columns, Text};
 use adaparam_explore::{Explorer, Model, Product, Writing};
-use adaparam_lm::Machine;
+use adaparam_lm::{Machine, Means};
+use serde_json::Value;
 use support::{TEXT, model};
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
@@ -191,6 +192,127 @@ fn distances_of_matrices_are_those_of_the_whole_matrices_from_their_mean() {
             (told - expected).abs() < 1e-4 * expected.max(1.0),
             "{told} for {expected}"
         );
+    }
+}
+
+/// What is told of a text that is compared with itself.
+fn told(model: &Model, machine: &Machine) -> Value {
+    let mut explorer = Explorer::new(model, machine);
+    let corpus = ids(model, &format!("\n{TEXT}"));
+    explorer
+        .compare_with("itself", &corpus, &GO_ON, |_, _| {})
+        .unwrap();
+    let explained = explorer.explain(TEXT, 100);
+    explorer.to_json(&explained, Writing::Digits)
+}
+
+fn numbers(list: &Value) -> Vec<f64> {
+    let list = list.as_array().unwrap().iter();
+    list.map(|it| it.as_f64().unwrap()).collect()
+}
+
+#[test]
+fn tensor_operations_tell_of_policies_and_matrices_what_the_kernels_tell() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = model(&folder, "adaptive-lstm");
+    let tensors = Machine {
+        means: Means::Tensors,
+        ..Machine::cpu(1)
+    };
+    let (here, there) = (told(&model, &Machine::cpu(1)), told(&model, &tensors));
+    for layer in 0..2 {
+        let (here, there) = (&here["layers"][layer], &there["layers"][layer]);
+        assert_eq!(here["gate_names"], there["gate_names"]);
+        for (list, count) in [("parts", 5), ("matrices", 8)] {
+            let (here, there) = (
+                here[list].as_array().unwrap(),
+                there[list].as_array().unwrap(),
+            );
+            assert_eq!((here.len(), there.len()), (count, count));
+            for (here, there) in here.iter().zip(there) {
+                for key in ["name", "width", "gates", "symbol", "gate", "of"] {
+                    assert_eq!(here[key], there[key]);
+                }
+                for key in ["values", "mean"] {
+                    let pairs = numbers(&here[key]).into_iter().zip(numbers(&there[key]));
+                    let furthest = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                    assert!(furthest < 1e-4, "{list} {key}: {furthest}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_adaptive_cell_shows_its_policies_and_matrices_by_its_own_gates() {
+    let folder = tempfile::tempdir().unwrap();
+    for (cell, letters, gates_of_input) in [
+        ("adaptive-gru", &["r", "u", "n"][..], 1),
+        ("adaptive-rnn", &["h"][..], 1),
+        ("untied", &["i", "f", "z", "o"][..], 4),
+    ] {
+        let model = model(&folder, cell);
+        let run = told(&model, &Machine::cpu(1));
+        let layer = &run["layers"][0];
+        let gates: Vec<&str> = layer["gate_names"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it[0].as_str().unwrap())
+            .collect();
+        assert_eq!(gates, letters, "{cell}");
+        let part = |name: &str| {
+            let mut parts = layer["parts"].as_array().unwrap().iter();
+            parts.find(|part| part["name"] == name).unwrap()
+        };
+        assert_eq!(part("input")["gates"], gates_of_input, "{cell}");
+        assert_eq!(part("hidden")["gates"], gates_of_input, "{cell}");
+        assert_eq!(part("input_product")["gates"], letters.len(), "{cell}");
+        // The last gate's matrix at a word, by hand.
+        let (word, gate) = (2, letters.len() - 1);
+        let matrices = layer["matrices"].as_array().unwrap();
+        assert_eq!(matrices.len(), 2 * letters.len(), "{cell}");
+        let matrix = &matrices[gate];
+        assert_eq!(
+            (&matrix["symbol"], &matrix["gate"]),
+            (&"W".into(), &letters[gate].into())
+        );
+        let weight = model.weights().iter().find(|it| {
+            it.name.ends_with("layers.0.weight_input")
+                || it.name.ends_with("alstm_layers.0.weight_ih")
+        });
+        let weight = weight.unwrap();
+        let columns = weight.shape[1];
+        let (inner, outer) = (
+            numbers(&part("input")["values"]),
+            numbers(&part("input_product")["values"]),
+        );
+        let shown = numbers(&matrix["values"]);
+        let (units, inputs) = (numbers(&matrix["rows"]), numbers(&matrix["columns"]));
+        for (row, unit) in units.iter().enumerate() {
+            for (at, input) in inputs.iter().enumerate() {
+                let (column, input) = (gate * 30 + *unit as usize, *input as usize);
+                let own = if gates_of_input > 1 { gate * 6 } else { 0 };
+                let expected = f64::from(weight.values[input * columns + column])
+                    * inner[word * 6 * gates_of_input + own + input]
+                    * outer[word * columns + column];
+                let shown = shown[(word * units.len() + row) * inputs.len() + at];
+                assert!(
+                    (shown - expected).abs() < 1e-5,
+                    "{cell}: {shown} for {expected}"
+                );
+            }
+        }
+        // Means are over the same words, so distances from them are somewhere above 0, for every gate.
+        for letter in letters {
+            let id = format!("distance.0.input.{letter}");
+            let mut measures = run["measures"].as_array().unwrap().iter();
+            let measure = measures.find(|it| it["id"] == id.as_str()).unwrap();
+            assert!(
+                numbers(&measure["values"]).iter().any(|&it| it > 1e-3),
+                "{cell}"
+            );
+        }
     }
 }
 

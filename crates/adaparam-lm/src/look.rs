@@ -75,7 +75,7 @@ struct Counts {
     latent: Vec<Count>,
 }
 
-/// Looks into the adaptive layers of a model; nothing where it has none, or where tensors compute it.
+/// Looks into the adaptive layers of a model; nothing where it has none.
 ///
 /// The window is read by buffers of its own: training goes on from the same numbers, and to the same ones.
 pub(crate) fn look(
@@ -112,7 +112,7 @@ pub(crate) fn look(
             }
         }
     });
-    // Tensor operations show states alone, of which no policy can be told.
+    // A latent variable may be another thing's than a policy's.
     let layers = layers.into_iter();
     layers
         .filter(|(_, counts)| !counts.policies.is_empty())
@@ -210,13 +210,44 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_lstm_and_a_model_of_tensors_have_nothing_to_show() {
+    fn a_plain_lstm_has_nothing_to_show() {
         let lstm = config(&[]).with("model.cell.kind", "lstm").unwrap();
         assert!(looked(&lstm, &Machine::cpu(1), |_| ()).is_empty());
+    }
+
+    #[test]
+    fn tensor_operations_show_the_policies_that_the_kernels_show() {
         let tensors = Machine {
             means: Means::Tensors,
             ..Machine::cpu(1)
         };
-        assert!(looked(&config(&[]), &tensors, |_| ()).is_empty());
+        let config = config(&[("model.layers", "2")]);
+        let here = looked(&config, &Machine::cpu(1), |_| ());
+        let there = looked(&config, &tensors, |_| ());
+        assert_eq!(here.len(), there.len());
+        for (here, there) in here.iter().zip(&there) {
+            assert_eq!(
+                (here.layer, here.dead_latent_units),
+                (there.layer, there.dead_latent_units)
+            );
+            assert_eq!(here.policies.len(), there.policies.len());
+            for (a, b) in here.policies.iter().zip(&there.policies) {
+                assert_eq!(a.name, b.name);
+                assert!((a.mean - b.mean).abs() < 1e-5 && (a.spread - b.spread).abs() < 1e-5);
+            }
+        }
+    }
+
+    #[test]
+    fn every_adaptive_cell_has_policies_to_show() {
+        for kind in ["adaptive-lstm", "adaptive-gru", "adaptive-rnn"] {
+            let config = config(&[]).with("model.cell.kind", kind).unwrap();
+            let layers = looked(&config, &Machine::cpu(1), |_| ());
+            assert_eq!(layers[0].policies.len(), 5, "{kind}");
+            assert!(
+                layers[0].policies.iter().all(|of| of.spread > 0.0),
+                "{kind}"
+            );
+        }
     }
 }

@@ -76,3 +76,8 @@ pub use feed_forward::{
 pub use inspection::Diagonals;
 pub use policy::{Policy, PolicyConfig};
 pub use recurrent::{AdaptiveLstm, AdaptiveLstmConfig, Lstm, LstmConfig};
+
+/// The code of the guide's chapter on this crate is tested with that of these pages.
+#[cfg(doctest)]
+#[doc = include_str!("../../../book/src/library.md")]
+mod guide {}

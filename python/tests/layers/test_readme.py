@@ -7,7 +7,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.parametrize("document, lead", [("README.md", "### From Python"), ("python/README.md", "# adaparam for Python")])
+@pytest.mark.parametrize(
+    "document, lead",
+    [("README.md", "### From Python"), ("python/README.md", "# adaparam for Python"), ("book/src/python.md", "# Python")],
+)
 def test_the_first_lines_of_python_work_when_pasted(document, lead):
     text = (ROOT / document).read_text("utf-8")
     behind = text.split(f"{lead}\n", 1)[1]

@@ -97,13 +97,17 @@ const explorer = {
       ? element("label", { class: "choice" }, element("span", {}, "Unit"),
         element("input", { type: "number", id: "unit", min: 0, max: latent.width - 1, value: state.unit,
           change: (event) => this.set("unit", Math.min(latent.width - 1, Math.max(0, Number(event.target.value) || 0))) })) : null;
-    const adapts = runs.some((run) => run.layers[state.layer]?.matrices.length > 0);
+    const adapting = runs.map((run) => run.layers[state.layer]).filter((layer) => layer?.matrices.length > 0);
+    const adapts = adapting.length > 0;
+    // Each letter once, where runs have other gates.
+    const gates = [...new Map(adapting.flatMap((layer) => layer.gate_names))].map(([letter, name]) => [letter, `${letter}, ${name}`]);
+    const gate = gates.some(([letter]) => letter === state.gate) ? state.gate : gates[0]?.[0];
     this.parts.beside = choice("Beside it", besides, state.beside, (value) => this.set("beside", value));
     return element("div", { class: "controls" },
       choice("Colour words by", choices, state.measure, (value) => this.set("measure", value)), unit,
       layers.length > 1 ? choice("Layer", layers, state.layer, (value) => this.set("layer", Number(value))) : null,
       adapts ? choice("Matrix", [["W", "W, of the input"], ["V", "V, of the hidden state"]], state.product, (value) => this.set("product", value)) : null,
-      adapts ? choice("Gate", [["i", "i, input"], ["f", "f, forget"], ["z", "z, candidate"], ["o", "o, output"]], state.gate, (value) => this.set("gate", value)) : null,
+      gates.length > 1 ? choice("Gate", gates, gate, (value) => this.set("gate", value)) : null,
       this.parts.beside);
   },
 

@@ -91,10 +91,10 @@ function effectiveOf(layer, x) {
 }
 
 /** Bars for numbers, with a stroke at each of `marks`; between `bounds`, which zero is within, if there are any. */
-function bars(values, marks, label, name, bounds = extent([values, marks ?? [], [0]])) {
+function bars(values, marks, label, name, bounds = extent([values, marks ?? [], [0]]), scale = (value) => value) {
   const [width, height] = [values.length * 10, 100];
-  const [least, greatest] = bounds;
-  const y = (value) => 2 + (height - 4) * (greatest - value) / (greatest - least || 1);
+  const [least, greatest] = bounds.map(scale);
+  const y = (value) => 2 + (height - 4) * (greatest - scale(value)) / (greatest - least || 1);
   const bar = (value, at) => drawn("rect", {
     class: value < 0 ? "down" : "up", x: at * 10 + 1.2, width: 7.6, y: Math.min(y(0), y(value)), height: Math.max(0.5, Math.abs(y(value) - y(0))), "data-value": value,
   }, drawn("title", {}, `${name(at)}: ${shortNumber(value)}`));

@@ -1,6 +1,8 @@
 // Tail regression: move a point, and see what the network makes of its place.
 
 const REACH = 3.5;
+/** Powers of ten, on both sides of zero. */
+const power = (value) => Math.sign(value) * Math.log10(1 + Math.abs(value));
 const tail = {
   network: 0,
   point: [1, -0.5],
@@ -54,11 +56,11 @@ const tail = {
       const [x, y] = [at % side, Math.floor(at / side)];
       return networkOf(network, [(2 * x / (side - 1) - 1) * REACH, (1 - 2 * y / (side - 1)) * REACH])[0];
     });
-    const power = (value) => Math.sign(value) * Math.log10(1 + Math.abs(value));
     fill(this.plane, values, side, (value) => diverging(power(value) / 4.2));
     // One scale for all places, so that bars grow and shrink as the point moves.
-    const corners = [-REACH, 0, REACH].flatMap((a) => [-REACH, 0, REACH].map((b) => diagonalsOf(network.layers[0], [a, b])[2] ?? []));
-    this.bounds = extent([...corners, [0]]);
+    const along = Array.from({ length: 21 }, (_, at) => (at / 10 - 1) * REACH);
+    const everywhere = along.flatMap((a) => along.map((b) => diagonalsOf(network.layers[0], [a, b])[2] ?? []));
+    this.bounds = extent([...everywhere, [0]]);
   },
 
   draw() {
@@ -77,7 +79,8 @@ const tail = {
         element("p", { class: "facts" }, "Prediction ", element("b", { id: "prediction", "data-value": prediction }, shortNumber(prediction)), ", truth ", element("b", { id: "truth", "data-value": truth }, shortNumber(truth))),
         singular ? [element("h4", {}, "Singular values"),
           element("ol", { class: "values", id: "singular" }, Array.from(singular, (value, at) => element("li", { "data-value": value }, element("span", { class: "number" }, `D${at + 1} ${shortNumber(value)}`)))),
-          bars(singular, null, "Singular values at this point", (at) => `D${at + 1}`, this.bounds)]
+          bars(singular, null, "Singular values at this point", (at) => `D${at + 1}`, this.bounds, power),
+          element("p", { class: "note", id: "bounds", "data-least": this.bounds[0], "data-greatest": this.bounds[1] }, `Bars reach from ${shortNumber(this.bounds[0])} to ${shortNumber(this.bounds[1])}, the least and the greatest over the plane, on a scale of powers of ten; the line is zero.`)]
           : element("p", { class: "note" }, "A static layer: its matrix is the same everywhere.")),
       effective.length === 2 ? element("div", { class: "card" }, element("h4", {}, "The map that stands in for the first layer's matrix"),
         element("table", { id: "effective" }, element("tbody", {}, effective.map((row) => element("tr", {}, Array.from(row, (value) => element("td", { class: "number", "data-value": value }, shortNumber(value))))))),

@@ -1,7 +1,5 @@
 // One word: what it cost, what comes next, its policies, its adapted matrices, its neighbours.
 
-const GATE_LETTERS = ["i", "f", "z", "o"];
-
 /** A strip of numbers between −`size` and `size`; arrow keys and the pointer read single ones. */
 function strip(values, size, label, tell) {
   const canvas = element("canvas", { class: "strip", role: "img", tabindex: 0, "aria-label": label });
@@ -61,7 +59,7 @@ function policies(run, at, layerIndex) {
     const change = run.measures.find((measure) => measure.id === `change.${layerIndex}.${part.name}`)?.values[at];
     const strips = Array.from({ length: part.gates }, (_, gate) => {
       const range = [gate * units, (gate + 1) * units];
-      const letter = part.gates > 1 ? GATE_LETTERS[gate] : "";
+      const letter = part.gates > 1 ? layer.gate_names[gate]?.[0] ?? String(gate + 1) : "";
       return pair(`${part.symbol}${letter && `, gate ${letter}`}`, values.subarray(...range), part.mean?.subarray(...range) ?? null, size, reading,
         { part: part.name, layer: layerIndex, gate: letter });
     });
@@ -78,8 +76,8 @@ function gateStrips(run, at, layerIndex) {
   const gates = run.layers[layerIndex].gates;
   const reading = element("output", { class: "reading" });
   const values = rowOf(gates, at);
-  const units = gates.width / 4;
-  const rows = GATE_LETTERS.map((letter, gate) => {
+  const units = gates.width / gates.names.length;
+  const rows = ["i", "f", "z", "o"].map((letter, gate) => {
     const range = [gate * units, (gate + 1) * units];
     return pair(gates.names[gate], values.subarray(...range), gates.mean?.subarray(...range) ?? null, 1, reading, { gate: letter, layer: layerIndex });
   });
@@ -89,7 +87,8 @@ function gateStrips(run, at, layerIndex) {
 /** The matrix of a product and gate at a word, its mean, and what is between them. */
 function matrices(run, at, state) {
   const all = run.layers[state.layer].matrices;
-  const matrix = all.find((it) => it.symbol === state.product && it.gate === state.gate) ?? all[0];
+  const ofProduct = all.filter((it) => it.symbol === state.product);
+  const matrix = ofProduct.find((it) => it.gate === state.gate) ?? ofProduct[0];
   if (!matrix) return null;
   const [rows, columns] = [matrix.rows.length, matrix.columns.length];
   const values = matrix.values.subarray(at * rows * columns, (at + 1) * rows * columns);
@@ -104,7 +103,7 @@ function matrices(run, at, state) {
     element("div", { class: "matrices" },
       matrix.mean ? picture("mean over the corpus", matrix.mean) : null,
       picture("at this word", values)),
-    element("p", { class: "note" }, `${matrix.formula} of gate ${matrix.gate}: an even choice of ${rows} of ${units} units (rows) and ${columns} of ${inputs} inputs (columns); one scale of colours, ±${shortNumber(size)}.`));
+    element("p", { class: "note" }, `${matrix.formula}${ofProduct.length > 1 ? ` of gate ${matrix.gate}` : ""}: an even choice of ${rows} of ${units} units (rows) and ${columns} of ${inputs} inputs (columns); one scale of colours, ±${shortNumber(size)}.`));
 }
 
 /** Places of the corpus, each with the words around it. */
@@ -147,7 +146,7 @@ function wordCard(run, at, state, heading) {
     ? [element("h4", {}, `Policies of layer ${state.layer + 1}`),
       run.corpus ? element("p", { class: "note" }, "Each pair: this word above, the corpus' mean below. Blue is below zero, orange above.") : null,
       policies(run, at, state.layer)]
-    : [element("p", { class: "note" }, "This layer does not adapt its weights: it has no policies to show.")];
+    : [element("p", { class: "note" }, "No policies are shown: this cell has none, or tells of none.")];
   if (layer?.gates) computed.push(element("h4", {}, `Gates of layer ${state.layer + 1}`), gateStrips(run, at, state.layer));
   return [
     element("p", { class: "eyebrow" }, heading),

@@ -11,12 +11,13 @@ pub(crate) const TEXT: &str =
 
 /// A model of this cell, whose weights are drawn and not trained.
 pub(crate) fn model(folder: &tempfile::TempDir, cell: &str) -> Model {
-    let mut config = LanguageModelConfig::default();
-    if cell == "adaptive-lstm" {
-        config = config.with("model.cell.latent", "3").unwrap();
-    } else {
-        config = config.with("model.cell.kind", cell).unwrap();
-    }
+    let config = LanguageModelConfig::default();
+    let config = match cell {
+        "adaptive-lstm" => config.with("model.cell.latent", "3"),
+        "untied" => config.with("model.cell.tying", "untied"),
+        _ => config.with("model.cell.kind", cell),
+    };
+    let mut config = config.unwrap();
     (config.model.embedding, config.model.hidden) = (6, 30);
     let path: PathBuf = folder.path().join(format!("{cell}.safetensors"));
     let text = Text::from_bytes("text".as_ref(), TEXT.into()).unwrap();

@@ -23,7 +23,8 @@ pub trait Probe: Send {
     fn read(&mut self, words: &[u32]);
 
     /// Shows what the layers computed for them. On kernels that is all that
-    /// [`Runner::inspect`](adaparam_kernels::stack::Runner::inspect) tells of; tensor operations keep the states only.
+    /// [`Runner::inspect`](adaparam_kernels::stack::Runner::inspect) tells of; tensor operations show the states and what
+    /// [`Recurrent::policies`](adaparam::recurrent::Recurrent::policies) makes of them, and no gates.
     fn inspect(&self, see: &mut dyn FnMut(Seen<'_>));
 
     /// The scores of every word as the next one behind each of them, `[T B, V]`.
@@ -39,6 +40,6 @@ pub trait Probe: Send {
     /// Goes back before the first word.
     fn restart(&mut self);
 
-    /// The parameters of the layers; none where tensor operations compute.
+    /// The parameters of the layers; where tensor operations compute, the matrices `input` and `hidden` of adaptive layers.
     fn layer_weights(&self) -> Vec<LayerWeight<'_>>;
 }

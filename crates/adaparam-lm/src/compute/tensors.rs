@@ -151,13 +151,15 @@ impl Reader for TensorReader {
     }
 }
 
-/// A reader that goes step by step, so that every state can be seen.
+/// A reader that goes step by step, so that every state can be seen, and what policies made of it.
 pub(super) struct TensorProbe {
     model: LanguageModel,
     batch: usize,
     state: State,
-    /// After each step of what was read last.
-    states: Vec<Carried>,
+    /// Of each step of what was read last, by name.
+    seen: Vec<Vec<(String, Vec<f32>)>>,
+    /// Name, shape and numbers of the matrices that policies adapt.
+    adapted: Vec<(String, Vec<usize>, Vec<f32>)>,
     outputs: Vec<Tensor<2>>,
     losses: Vec<f32>,
     scores: Vec<f32>,
@@ -166,11 +168,13 @@ pub(super) struct TensorProbe {
 impl TensorProbe {
     pub(super) fn new(spec: &ModelSpec, weights: &Weights, batch: usize, device: &Device) -> Self {
         let TensorReader { model, state, .. } = TensorReader::new(spec, weights, batch, device);
+        let adapts = !model.layers().policies(&state).is_empty();
         Self {
+            adapted: if adapts { matrices(&model) } else { Vec::new() },
             model,
             batch,
             state,
-            states: Vec::new(),
+            seen: Vec::new(),
             outputs: Vec::new(),
             losses: Vec::new(),
             scores: Vec::new(),
@@ -181,7 +185,7 @@ impl TensorProbe {
 impl Probe for TensorProbe {
     fn read(&mut self, words: &[u32]) {
         assert_eq!(words.len() % self.batch, 0, "a word for each column");
-        self.states.clear();
+        self.seen.clear();
         self.outputs.clear();
         for (start, inputs) in words.chunks(self.batch).enumerate() {
             let window = Window {
@@ -192,15 +196,18 @@ impl Probe for TensorProbe {
                 targets: inputs,
             };
             let (outputs, after) = self.model.outputs(&window, self.state.clone(), None);
-            self.states.push(from_state(&after, self.batch));
+            let policies = self.model.layers().policies(&after).into_iter();
+            let policies = policies.map(|(name, part)| (name, numbers(part)));
+            let states = from_state(&after, self.batch).parts;
+            self.seen.push(states.into_iter().chain(policies).collect());
             self.outputs.push(outputs);
             self.state = after;
         }
     }
 
     fn inspect(&self, see: &mut dyn FnMut(Seen<'_>)) {
-        for (step, carried) in self.states.iter().enumerate() {
-            for (name, values) in &carried.parts {
+        for (step, parts) in self.seen.iter().enumerate() {
+            for (name, values) in parts {
                 see(Seen {
                     name,
                     step,
@@ -231,8 +238,27 @@ impl Probe for TensorProbe {
     }
 
     fn layer_weights(&self) -> Vec<LayerWeight<'_>> {
-        Vec::new()
+        let adapted = self.adapted.iter();
+        let weights = adapted.map(|(name, shape, values)| LayerWeight {
+            name: name.clone(),
+            shape: shape.clone(),
+            values,
+        });
+        weights.collect()
     }
+}
+
+/// The two matrices of each adaptive layer, by the names that the kernels have for them.
+fn matrices(model: &LanguageModel) -> Vec<(String, Vec<usize>, Vec<f32>)> {
+    let mut all = Vec::new();
+    model.layers().visit_parameters(&mut |path, parameter| {
+        let field = path.splitn(3, '.').nth(2);
+        if matches!(field, Some("weight_input" | "weight_hidden")) {
+            let name = path.replace("weight_", "");
+            all.push((name, parameter.shape(), numbers(parameter.flat())));
+        }
+    });
+    all
 }
 
 pub(super) struct TensorHead {

@@ -515,6 +515,17 @@ impl Recurrent for AdaptiveStack {
         }
     }
 
+    /// A policy is a function of the latent, which the state carries.
+    fn policies(&self, state: &State) -> Vec<(String, Tensor<2>)> {
+        let layers = self.layers.iter().zip(self.layer_states(state.clone()));
+        let of_layer =
+            |(l, (cell, (_, latent))): (usize, (&AdaptiveCell, (MainState, LatentState)))| {
+                let pi = cell.split.apply(cell.policy(latent.hidden)).named();
+                pi.map(move |(name, part)| (format!("layers.{l}.policy.{name}"), part))
+            };
+        layers.enumerate().flat_map(of_layer).collect()
+    }
+
     #[cfg(feature = "kernels")]
     fn fused(&self) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {
         fused::adaptive_lstm::stack(self)

@@ -74,6 +74,17 @@ pub trait Recurrent: Parameters + Debug + Send + Sync {
         None
     }
 
+    /// The diagonals that its policies adapted weights with at the step that gave `state`, under names such as
+    /// `layers.0.policy.input`, for people who want to look; nothing where there are no policies.
+    ///
+    /// # Shapes
+    ///
+    /// - `[B, width]` each
+    fn policies(&self, state: &State) -> Vec<(String, Tensor<2>)> {
+        let _ = state;
+        Vec::new()
+    }
+
     /// The stack as the kernels describe it; none if they cannot compute it.
     #[cfg(feature = "kernels")]
     fn fused(&self) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {

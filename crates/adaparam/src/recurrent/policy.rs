@@ -65,6 +65,21 @@ pub struct SubPolicies {
     pub bias: Option<Tensor<2>>,
 }
 
+impl SubPolicies {
+    /// Those that there are, by the names of the fields.
+    pub fn named(self) -> impl Iterator<Item = (&'static str, Tensor<2>)> {
+        let all = [
+            ("input", self.input),
+            ("hidden", self.hidden),
+            ("input_product", self.input_product),
+            ("hidden_product", self.hidden_product),
+            ("bias", self.bias),
+        ];
+        all.into_iter()
+            .filter_map(|(name, part)| Some((name, part?)))
+    }
+}
+
 /// Where each sub-policy lies in the policy vector of one layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicySplit {
