@@ -1,13 +1,106 @@
-"""Text by a model that `adaparam export RUN --onnx model.onnx` wrote.
+"""Text by a model that `adaparam export RUN --onnx model.onnx` wrote, at temperature 0 the text of `adaparam generate`.
 
-    pip install onnxruntime numpy
-    python generate.py model.onnx --prompt "call me" --words 50
+    pip install onnxruntime numpy regex      (regex only for models of characters and of unicode-words)
+    python generate.py model.onnx --prompt "call me" --max-words 50
 """
 
 import argparse
+import re
+import sys
 
 import numpy as np
 import onnxruntime
+
+UNK = "<unk>"
+# Those of Unicode; `str.split()` and `\s` have others too.
+WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+ESCAPES = {" ": "\\s", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
+
+
+def is_control(letter):
+    return letter < " " or "\x7f" <= letter <= "\x9f"
+
+
+def escaped(text):
+    """The name of a token that may hold white space: `\\s` for a space, `\\u{a0}` for what has no letter."""
+    special = [letter in WHITE_SPACE or is_control(letter) for letter in text]
+    return "".join(
+        ESCAPES.get(letter) or (f"\\u{{{ord(letter):x}}}" if is_special else letter)
+        for letter, is_special in zip(text, special)
+    )
+
+
+def unescaped(name):
+    letters = {escape: letter for letter, escape in ESCAPES.items()}
+    escape = re.compile(r"\\(?:u\{([0-9a-f]+)\}|.)")
+    return escape.sub(lambda found: chr(int(found[1], 16)) if found[1] else letters[found[0]], name)
+
+
+class Words:
+    """What stands between white space; `<eos>` ends a line."""
+
+    line_end = "<eos>"
+
+    def cut(self, text):
+        lines = text.split("\n")
+        for place, line in enumerate(lines):
+            for letter in WHITE_SPACE:
+                line = line.replace(letter, " ")
+            yield from (word for word in line.split(" ") if word)
+            if place + 1 < len(lines):
+                yield self.line_end
+
+    def spelling(self, name, before):
+        if name == self.line_end:
+            return b"\n"
+        return (name if before in (None, self.line_end) else f" {name}").encode()
+
+
+class Characters:
+    """What a reader takes for a character."""
+
+    line_end = "\\n"
+
+    def cut(self, text):
+        import regex
+
+        yield from map(escaped, regex.findall(r"\X", text))
+
+    def spelling(self, name, before):
+        return (name if name == UNK else unescaped(name)).encode()
+
+
+class UnicodeWords(Characters):
+    """Words and marks by Unicode's boundaries and after the apostrophe of an elision; a single space belongs to what follows."""
+
+    def cut(self, text):
+        import regex
+
+        elision = regex.compile(r"(?V1i)(?<=\p{Alphabetic}['’])(?=[aeiouyhàáâäæèéêëìíîïòóôöœùúûüÿ])")
+        pieces = [part for piece in regex.split(r"(?V1w)\b", text) if piece for part in elision.split(piece)]
+        place = 0
+        while place < len(pieces):
+            piece = pieces[place]
+            place += 1
+            if piece == " " and place < len(pieces) and pieces[place][0] not in WHITE_SPACE:
+                piece += pieces[place]
+                place += 1
+            yield escaped(piece)
+
+
+class Bytes:
+    """The bytes of the text in UTF-8, each named by two digits."""
+
+    line_end = "0a"
+
+    def cut(self, text):
+        yield from (f"{byte:02x}" for byte in text.encode())
+
+    def spelling(self, name, before):
+        return bytes.fromhex(name)
+
+
+TOKENS = {"words": Words, "characters": Characters, "unicode-words": UnicodeWords, "bytes": Bytes}
 
 
 class Model:
@@ -16,11 +109,13 @@ class Model:
     def __init__(self, path):
         self.session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
         about = self.session.get_modelmeta().custom_metadata_map
-        words = about["adaparam.vocabulary"].splitlines()
+        words = about["adaparam.vocabulary"].removesuffix("\n").split("\n")
         if words[0].startswith("# tokens: "):
             words = words[1:]
+        self.tokens = TOKENS[about["adaparam.tokens"]]()
         self.words, self.line_end = words, int(about["adaparam.line_end"])
         self.ids = {word: number for number, word in enumerate(words)}
+        self.unk = self.ids.get(UNK)
 
     def zero_state(self, batch=1):
         states = self.session.get_inputs()[1:]
@@ -34,30 +129,61 @@ class Model:
         state = {name: found[f"next.{name}"] for name in state}
         return found["logits"], state, [found[name] for name in policies if name in found]
 
+    def read(self, text, remark=lambda line: print(line, file=sys.stderr)):
+        """The numbers of a text's tokens. What the model does not know is read as `<unk>`, or left out where it has none."""
+        ids = []
+        for name in self.tokens.cut(text):
+            known = self.ids.get(name)
+            if known is None:
+                instead = "left out" if self.unk is None else f"read as {UNK}"
+                remark(f"--prompt: `{name}` is not in the vocabulary: {instead}")
+                known = self.unk
+            if known is not None:
+                ids.append(known)
+        return ids
 
-def generate(model, prompt, words, temperature, seed):
+    def text(self, ids):
+        """What tokens spell; bytes that are no UTF-8 are shown as U+FFFD."""
+        names = [self.words[number] for number in ids]
+        spelled = map(self.tokens.spelling, names, [None, *names])
+        return b"".join(spelled).decode(errors="replace")
+
+
+def generate(model, prompt, count, temperature, seed, may_be_unknown=False):
+    """The numbers of the prompt's tokens, then of `count` more."""
     random = np.random.default_rng(seed)
-    state, given = model.zero_state(), prompt.split()
+    state, given = model.zero_state(), model.read(prompt)
     word = model.line_end  # a text begins where a line has ended
-    for place in range(len(given) + words):
+    for place in range(len(given) + count):
         logits, state, _ = model.step([word], state)
+        scores = logits[0].astype(np.float64)
+        if model.unk is not None and not may_be_unknown:
+            scores[model.unk] = -np.inf
         if place < len(given):
-            word = model.ids[given[place]]
+            word = given[place]
         elif temperature == 0:
-            word = int(logits[0].argmax())
+            word = int(scores.argmax())
         else:
-            scores = logits[0].astype(np.float64) / temperature
-            weights = np.exp(scores - scores.max())
+            weights = np.exp((scores - scores.max()) / temperature)
             word = int(random.choice(len(weights), p=weights / weights.sum()))
-        yield model.words[word]
+        yield word
+
+
+def visible(text):
+    """The text without what a terminal would obey."""
+    text = text.replace("\r", "\\r")
+    return "".join(f"\\u{ord(it):04x}" if is_control(it) and it not in "\n\t" else it for it in text)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("model")
     parser.add_argument("--prompt", default="")
-    parser.add_argument("--words", type=int, default=50)
-    parser.add_argument("--temperature", type=float, default=1.0)
+    parser.add_argument("--max-words", type=int, default=50, help="words, characters, bytes or pieces behind the prompt")
+    parser.add_argument("--temperature", type=float, default=1.0, help="0 for the likeliest")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--unk", action="store_true", help=f"draw {UNK} like any word")
     told = parser.parse_args()
-    print(" ".join(generate(Model(told.model), told.prompt, told.words, told.temperature, told.seed)))
+    model = Model(told.model)
+    ids = generate(model, told.prompt, told.max_words, told.temperature, told.seed, told.unk)
+    print(visible(model.text(ids)))

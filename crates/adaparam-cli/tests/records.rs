@@ -193,6 +193,40 @@ fn mnist() {
 }
 
 #[test]
+fn adapters_of_a_trained_network() {
+    let record = record("adapt-pretrained/result.json");
+    let accuracies = |runs: &Value| -> Vec<f64> {
+        let runs = runs.as_array().expect("a run for each seed").iter();
+        runs.map(|run| number(run, "test_accuracy")).collect()
+    };
+    let spread = |values: Vec<f64>| {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        format!("{mean:.1} ± {:.1}", (squares / (count - 1.0)).sqrt())
+    };
+    let methods = record["methods"].as_array().unwrap().iter();
+    let expected: Vec<Vec<String>> = methods
+        .map(|method| {
+            vec![
+                method["name"].as_str().unwrap().to_owned(),
+                method["trained"].to_string(),
+                spread(accuracies(&method["runs"])),
+            ]
+        })
+        .collect();
+    let lead = "| trained | numbers | accuracy on 5 to 9, % |";
+    assert_eq!(table(&readme(), lead), expected);
+
+    let page = root().join("results/adapt-pretrained/results.md");
+    let page = fs::read_to_string(page).unwrap();
+    assert_eq!(table(&page, lead), expected);
+    let before = record["accuracy_on_old_classes"].as_array().unwrap().iter();
+    let before = spread(before.map(|it| it.as_f64().unwrap()).collect());
+    assert!(page.contains(&format!("({before} % of their test images)")));
+}
+
+#[test]
 fn the_quick_presets() {
     for row in table(
         &readme(),
@@ -333,6 +367,23 @@ fn python_layers_beside_pytorch() {
             "python/README.md does not say: {sentence}"
         );
     }
+}
+
+#[test]
+fn the_version_has_a_section_of_the_changelog() {
+    let version = env!("CARGO_PKG_VERSION");
+    let changelog = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    let mut lines = changelog
+        .lines()
+        .filter_map(|line| line.strip_prefix("## "));
+    let is_there = lines.any(|title| title.split(' ').next() == Some(version));
+    assert!(is_there, "CHANGELOG.md has no section ## {version}");
+    let citation = fs::read_to_string(root().join("CITATION.cff")).unwrap();
+    let said = format!("version: {version}");
+    assert!(
+        citation.lines().any(|line| line == said),
+        "CITATION.cff: {said}"
+    );
 }
 
 #[test]

@@ -8,9 +8,13 @@
 
 use std::path::Path;
 
+use adaparam::parameters::Parameters as _;
+use adaparam::recurrent::{
+    AdaptiveGruSettings, AdaptiveLstmSettings, AdaptiveRnnSettings, AdaptiveStack,
+};
 use adaparam_data::text::{Text, Vocabulary};
-use adaparam_lm::{LanguageModel, LanguageModelConfig, Snapshot, onnx};
-use burn::tensor::{Device, Tensor};
+use adaparam_lm::{LanguageModel, LanguageModelConfig, Snapshot, Weight, onnx};
+use burn::tensor::{Device, Tensor, TensorData};
 use serde_json::json;
 
 /// Texts that are read at once, and how many words of each.
@@ -120,38 +124,71 @@ const MODELS: [(&str, &[(&str, &str)]); 14] = [
     ),
 ];
 
+/// What texts are cut into in models of their own, and what is typed before each goes on.
+const TOKENS: [&str; 4] = ["words", "characters", "bytes", "unicode-words"];
+const TRAINED_ON: &str =
+    "call me l'été , dit-il .\n\tqu’à 床前 👩‍👩‍👧 e\u{301}\u{a0}w3.14\u{1b} \\n\r\n\u{feff}x\u{1c}y\n";
+const PROMPTS: [&str; 6] = [
+    "",
+    "call me",
+    "call me zebulon\n",
+    " l'été  dit-il\r\n\r\nqu’à call\t me ",
+    "床前 👩‍👩‍👧 e\u{301}\u{a0}\u{2003}x \\n \\s <unk> <eos> w3.14",
+    "\u{1b} x\u{1c}y \u{feff}x \u{85}call",
+];
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args_os().nth(1).ok_or("name a folder")?;
     let folder = Path::new(&folder);
     std::fs::create_dir_all(folder)?;
     for (name, keys) in MODELS {
-        let mut config = LanguageModelConfig::default();
-        (
-            config.model.embedding,
-            config.model.hidden,
-            config.model.layers,
-        ) = (24, 40, 2);
-        config.model.bound = 0.3;
-        for (key, value) in keys {
-            config = config.with(key, value)?;
-        }
         let words: Vec<String> = (0..50).map(|word| format!("word{word}")).collect();
-        let text = Text::from_bytes("words".as_ref(), words.join(" ").into_bytes())?;
-        let vocabulary = Vocabulary::new(config.data.tokens, &text, 1);
-        let snapshot = Snapshot::new(config, vocabulary, String::new());
-        std::fs::write(folder.join(format!("{name}.onnx")), onnx(&snapshot)?)?;
-        std::fs::write(folder.join(format!("{name}.json")), reference(&snapshot))?;
-        println!("{name}");
+        write(folder, name, keys, &words.join(" "), 1)?;
+    }
+    for tokens in TOKENS {
+        let keys = [("data.tokens", tokens), ("model.cell.latent", "10")];
+        // What occurs once becomes `<unk>`.
+        let text = format!("{TRAINED_ON}{TRAINED_ON}once");
+        write(folder, &format!("of-{tokens}"), &keys, &text, 2)?;
     }
     Ok(())
 }
 
-/// The scores of every step of some texts, and how the likeliest words go on from the end of a line.
+/// Writes a model that has learned nothing: the ONNX file, the vocabulary, and what it gives.
+fn write(
+    folder: &Path,
+    name: &str,
+    keys: &[(&str, &str)],
+    text: &str,
+    min_count: usize,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let mut config = LanguageModelConfig::default();
+    (
+        config.model.embedding,
+        config.model.hidden,
+        config.model.layers,
+    ) = (24, 40, 2);
+    config.model.bound = 0.3;
+    for (key, value) in keys {
+        config = config.with(key, value)?;
+    }
+    let text = Text::from_bytes("words".as_ref(), text.as_bytes().to_vec())?;
+    let vocabulary = Vocabulary::new(config.data.tokens, &text, min_count);
+    let snapshot = Snapshot::new(config, vocabulary, String::new());
+    let file = |kind: &str| folder.join(format!("{name}.{kind}"));
+    std::fs::write(file("onnx"), onnx(&snapshot)?)?;
+    std::fs::write(file("txt"), snapshot.vocabulary.to_text())?;
+    std::fs::write(file("json"), reference(&snapshot))?;
+    println!("{name}");
+    Ok(())
+}
+
+/// The scores and policies of every step of some texts, and how the likeliest words go on from some prompts.
 fn reference(snapshot: &Snapshot) -> String {
     let size = snapshot.vocabulary.len();
     let mut model = LanguageModel::new(&snapshot.config.model, size, &Device::flex());
     model.set(&snapshot.weights);
-    let numbers = |scores: Tensor<2>| -> Vec<f32> { scores.into_data().iter().collect() };
+    let stack = adaptive_stack(snapshot);
 
     let mut state = model.zero_state(TEXTS);
     let mut steps = Vec::new();
@@ -159,23 +196,93 @@ fn reference(snapshot: &Snapshot) -> String {
         let ids: Vec<u32> = (0..TEXTS)
             .map(|text| ((7 * step + 13 * text) % size) as u32)
             .collect();
+        let before = state.clone();
         let (scores, after) = model.scores(&ids, [1, TEXTS], state);
         state = after;
-        steps.push(json!({ "ids": ids, "logits": numbers(scores) }));
+        let policies: Vec<Vec<f32>> = stack
+            .iter()
+            .flat_map(|stack| {
+                let x = vectors(snapshot, &ids);
+                let found = stack.step_with_policies(x, before.clone(), None);
+                found.policies.into_iter().map(numbers)
+            })
+            .collect();
+        steps.push(json!({ "ids": ids, "logits": numbers(scores), "policies": policies }));
     }
+    let prompts = PROMPTS.map(|prompt| gone_on(&model, &snapshot.vocabulary, prompt));
+    json!({ "steps": steps, "prompts": prompts }).to_string()
+}
 
-    let (mut state, mut word, mut likeliest) = (
-        model.zero_state(1),
-        snapshot.vocabulary.line_end(),
-        Vec::new(),
-    );
-    for _ in 0..STEPS {
+/// A prompt as it is read, and with the likeliest words behind it; `<unk>` is never one.
+fn gone_on(model: &LanguageModel, vocabulary: &Vocabulary, prompt: &str) -> serde_json::Value {
+    let mut unknown = Vec::new();
+    let tokens = vocabulary.tokens().cut_open(prompt).into_iter();
+    let given: Vec<u32> = tokens
+        .filter_map(|token| {
+            vocabulary.id(&token.name).or_else(|| {
+                unknown.push(token.name.into_owned());
+                vocabulary.unk()
+            })
+        })
+        .collect();
+    let (mut state, mut word) = (model.zero_state(1), vocabulary.line_end());
+    let mut all = given.clone();
+    for place in 0..given.len() + STEPS {
         let (scores, after) = model.scores(&[word], [1, 1], state);
-        let scores = numbers(scores);
-        let best = (0..size).max_by(|&a, &b| scores[a].total_cmp(&scores[b]));
-        word = best.unwrap_or_default() as u32;
-        likeliest.push(snapshot.vocabulary.word(word).unwrap_or_default());
         state = after;
+        if place >= given.len() {
+            let scores = numbers(scores);
+            let ids = (0..vocabulary.len() as u32).filter(|&id| Some(id) != vocabulary.unk());
+            let best = ids.max_by(|&a, &b| scores[a as usize].total_cmp(&scores[b as usize]));
+            all.extend(best);
+        }
+        word = all[place];
     }
-    json!({ "steps": steps, "likeliest": likeliest.join(" ") }).to_string()
+    let before = std::iter::once(None).chain(all.iter().copied().map(Some));
+    let spelled = all.iter().zip(before);
+    let text: Vec<u8> = spelled
+        .flat_map(|(&id, before)| vocabulary.spelling(id, before))
+        .collect();
+    json!({
+        "prompt": prompt, "ids": given, "unknown": unknown, "count": STEPS,
+        "text": String::from_utf8_lossy(&text),
+    })
+}
+
+/// The layers of an adaptive model by themselves, which give their policies.
+fn adaptive_stack(snapshot: &Snapshot) -> Option<AdaptiveStack> {
+    let (spec, device) = (&snapshot.config.model, Device::flex());
+    let (cell, sizes) = (&spec.cell, spec.sizes());
+    let mut stack = if let Some(settings) = cell.get::<AdaptiveLstmSettings>() {
+        settings.stack(sizes, &device)
+    } else if let Some(settings) = cell.get::<AdaptiveGruSettings>() {
+        settings.stack(sizes, &device)
+    } else {
+        cell.get::<AdaptiveRnnSettings>()?.stack(sizes, &device)
+    };
+    // Behind the word vectors and the head.
+    let count = stack.parameter_shapes().len();
+    let weights: Vec<&Weight> = snapshot.weights.iter().collect();
+    let mut own = weights[weights.len() - count..].iter();
+    stack.set_parameters(&mut |_, _| {
+        let values = own.next()?.values.clone();
+        let count = values.len();
+        Some(Tensor::from_data(TensorData::new(values, [count]), &device))
+    });
+    Some(stack)
+}
+
+/// The vectors of words, `[B, E]`.
+fn vectors(snapshot: &Snapshot, ids: &[u32]) -> Tensor<2> {
+    let table = snapshot.weights.iter().next().expect("word vectors");
+    let width = table.shape[1];
+    let rows = ids
+        .iter()
+        .flat_map(|&id| &table.values[id as usize * width..][..width]);
+    let data = TensorData::new(rows.copied().collect::<Vec<f32>>(), [ids.len(), width]);
+    Tensor::from_data(data, &Device::flex())
+}
+
+fn numbers(tensor: Tensor<2>) -> Vec<f32> {
+    tensor.into_data().iter().collect()
 }

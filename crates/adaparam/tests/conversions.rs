@@ -5,15 +5,20 @@ mod given;
 
 use adaparam::convert::{
     ConvertError, StateDict, bidirectional_from_burn, bidirectional_from_pytorch,
-    bidirectional_to_burn, bidirectional_to_pytorch, gru_from_burn, gru_from_pytorch, gru_to_burn,
-    gru_to_pytorch, lstm_from_burn, lstm_from_pytorch, lstm_to_burn, lstm_to_pytorch,
-    projected_from_pytorch, projected_to_pytorch, reversed_from_burn, reversed_to_burn,
+    bidirectional_gru_from_burn, bidirectional_gru_from_pytorch, bidirectional_gru_to_burn,
+    bidirectional_gru_to_pytorch, bidirectional_projected_from_pytorch,
+    bidirectional_projected_to_pytorch, bidirectional_to_burn, bidirectional_to_pytorch,
+    gru_from_burn, gru_from_pytorch, gru_to_burn, gru_to_pytorch, lstm_from_burn,
+    lstm_from_pytorch, lstm_to_burn, lstm_to_pytorch, projected_from_pytorch, projected_to_pytorch,
+    reversed_from_burn, reversed_to_burn,
 };
 use adaparam::recurrent::{
-    Bidirectional, GruForm, GruSettings, LstmConfig, Recurrent, StackSizes, State,
+    Bidirectional, Cell, GruForm, GruSettings, LstmConfig, Recurrent, StackSizes, Stacked, State,
 };
 use burn::nn::activation::ActivationConfig;
-use burn::nn::{BiLstmConfig, GruConfig as BurnGruConfig, LstmConfig as BurnLstmConfig, LstmState};
+use burn::nn::{
+    BiGruConfig, BiLstmConfig, GruConfig as BurnGruConfig, LstmConfig as BurnLstmConfig, LstmState,
+};
 use burn::tensor::{Device, Distribution, Tensor, TensorData};
 use given::Given;
 
@@ -75,24 +80,96 @@ fn time_first_is_the_same_numbers_on_other_axes() {
     assert_close(output.swap_dims(0, 1), given.tensor("output"));
 }
 
-#[test]
-fn a_bidirectional_lstm_of_pytorch_gives_the_same_here_and_goes_back() {
-    let given = Given::read("lstm_bidirectional");
-    let layers = bidirectional_from_pytorch(&given.weights, &Device::flex()).unwrap();
+/// Layers of both directions, one above the other, give what PyTorch gave.
+fn assert_both<C: Cell>(layers: &[Bidirectional<Stacked<C>>], given: &Given) {
     assert_eq!(layers.len(), 2);
     let mut x = given.tensor("input");
     for (l, layer) in layers.iter().enumerate() {
         let both = layer.forward(x);
         let hidden = "layers.0.hidden";
-        assert_close(state(&both.onward, hidden), final_state(&given, 0, 2 * l));
+        assert_close(state(&both.onward, hidden), final_state(given, 0, 2 * l));
         assert_close(
             state(&both.backward, hidden),
-            final_state(&given, 0, 2 * l + 1),
+            final_state(given, 0, 2 * l + 1),
         );
         x = both.output;
     }
     assert_close(x, given.tensor("output"));
+}
+
+#[test]
+fn bidirectional_layers_of_pytorch_give_the_same_here_and_go_back() {
+    let device = Device::flex();
+    let given = Given::read("lstm_bidirectional");
+    let layers = bidirectional_from_pytorch(&given.weights, &device).unwrap();
+    assert_both(&layers, &given);
     assert_eq!(bidirectional_to_pytorch(&layers).unwrap(), given.weights);
+
+    let given = Given::read("lstm_bidirectional_projected");
+    let layers = bidirectional_projected_from_pytorch(&given.weights, &device).unwrap();
+    assert_both(&layers, &given);
+    let back = bidirectional_projected_to_pytorch(&layers).unwrap();
+    assert_eq!(back, given.weights);
+
+    let given = Given::read("gru_bidirectional");
+    let layers = bidirectional_gru_from_pytorch(&given.weights, &device).unwrap();
+    assert_both(&layers, &given);
+    let back = bidirectional_gru_to_pytorch(&layers).unwrap();
+    assert_eq!(back, given.weights);
+}
+
+#[test]
+fn the_converter_that_a_refusal_names_takes_the_tensors() {
+    type Takes = fn(&StateDict, &Device) -> Result<(), ConvertError>;
+    let converters: [(&str, Takes); 6] = [
+        ("lstm_from_pytorch", |dict, device| {
+            lstm_from_pytorch(dict, device).map(drop)
+        }),
+        ("bidirectional_from_pytorch", |dict, device| {
+            bidirectional_from_pytorch(dict, device).map(drop)
+        }),
+        ("projected_from_pytorch", |dict, device| {
+            projected_from_pytorch(dict, device).map(drop)
+        }),
+        ("bidirectional_projected_from_pytorch", |dict, device| {
+            bidirectional_projected_from_pytorch(dict, device).map(drop)
+        }),
+        ("gru_from_pytorch", |dict, device| {
+            gru_from_pytorch(dict, device).map(drop)
+        }),
+        ("bidirectional_gru_from_pytorch", |dict, device| {
+            bidirectional_gru_from_pytorch(dict, device).map(drop)
+        }),
+    ];
+    let device = Device::flex();
+    let files = [
+        "lstm",
+        "lstm_bidirectional",
+        "lstm_projected",
+        "lstm_bidirectional_projected",
+        "gru",
+        "gru_bidirectional",
+    ];
+    for file in files {
+        let dict = Given::read(file).weights;
+        let mut takers = 0;
+        for (name, takes) in converters {
+            let Err(error) = takes(&dict, &device) else {
+                takers += 1;
+                continue;
+            };
+            let error = error.to_string();
+            let Some((_, instead)) = error.split_once("convert it with ") else {
+                // Something that the layer would need is not there.
+                assert!(error.contains(" is missing: "), "{file}, {name}: {error}");
+                continue;
+            };
+            let named = converters.iter().find(|(name, _)| *name == instead);
+            let (_, takes) = named.unwrap_or_else(|| panic!("{file}, {name}: {error}"));
+            takes(&dict, &device).unwrap_or_else(|error| panic!("{file}, {instead}: {error}"));
+        }
+        assert_eq!(takers, 1, "{file}");
+    }
 }
 
 #[test]
@@ -320,6 +397,34 @@ fn grus_of_burn_give_the_same_here_and_go_back() {
 }
 
 #[test]
+fn a_bidirectional_gru_of_burn_gives_the_same_here_and_goes_back() {
+    let device = Device::flex();
+    for (bias, reset_after, batch_first) in [
+        (true, true, true),
+        (false, true, true),
+        (true, false, true),
+        (true, true, false),
+    ] {
+        let theirs = BiGruConfig::new(4, 3, bias)
+            .with_reset_after(reset_after)
+            .with_batch_first(batch_first)
+            .init(&device);
+        let ours = bidirectional_gru_from_burn(&theirs).unwrap();
+        let x = normal([2, 5, 4], &device);
+        let (expected, last) = theirs.forward(x.clone(), None);
+        let both = ours.forward(x.clone());
+        assert_close(both.output, expected.clone());
+        for (side, after) in [both.onward, both.backward].iter().enumerate() {
+            let expected = last.clone().narrow(0, side, 1).squeeze_dim(0);
+            assert_close(state(after, "layers.0.hidden"), expected);
+        }
+        let back = bidirectional_gru_to_burn(&ours).unwrap();
+        assert_eq!(back.batch_first, batch_first);
+        assert_close(back.forward(x, None).0, expected);
+    }
+}
+
+#[test]
 fn what_has_no_counterpart_is_refused_with_the_way_out() {
     let device = Device::flex();
     let text = |error: ConvertError| error.to_string();
@@ -364,4 +469,9 @@ fn what_has_no_counterpart_is_refused_with_the_way_out() {
     };
     let cho = cho.stack(StackSizes::new(4, 3, 1), &device);
     assert!(text(gru_to_pytorch(&cho).unwrap_err()).starts_with("form = cho"));
+    let pair = Bidirectional::new(cho.clone(), cho);
+    assert!(text(bidirectional_gru_to_pytorch(&[pair]).unwrap_err()).starts_with("form = cho"));
+    let two = GruSettings::default().stack(StackSizes::new(4, 3, 2), &device);
+    let pair = Bidirectional::new(two.clone(), two);
+    assert!(text(bidirectional_gru_to_burn(&pair).unwrap_err()).starts_with("2 layers"));
 }

@@ -7,9 +7,10 @@ mod given;
 use std::path::Path;
 
 use adaparam::convert::{
-    StateDict, bidirectional_from_pytorch, bidirectional_to_pytorch, gru_from_pytorch,
-    gru_to_pytorch, lstm_from_pytorch, lstm_to_pytorch, projected_from_pytorch,
-    projected_to_pytorch,
+    StateDict, bidirectional_from_pytorch, bidirectional_gru_from_pytorch,
+    bidirectional_gru_to_pytorch, bidirectional_projected_from_pytorch,
+    bidirectional_projected_to_pytorch, bidirectional_to_pytorch, gru_from_pytorch, gru_to_pytorch,
+    lstm_from_pytorch, lstm_to_pytorch, projected_from_pytorch, projected_to_pytorch,
 };
 use adaparam::recurrent::{LstmConfig, Recurrent};
 use adaparam::{AdaptLinearConfig, Adaptation, AdaptiveFeedForward};
@@ -90,6 +91,18 @@ fn layers_that_torch_has_saved_give_the_same_here_and_go_back() {
         "lstm_bidirectional",
         |dict, x| pairs(dict).iter().fold(x, |x, pair| pair.forward(x).output),
         |dict| bidirectional_to_pytorch(&pairs(dict)).unwrap(),
+    );
+    let pairs = |dict: &StateDict| bidirectional_projected_from_pytorch(dict, &device).unwrap();
+    check(
+        "lstm_bidirectional_projected",
+        |dict, x| pairs(dict).iter().fold(x, |x, pair| pair.forward(x).output),
+        |dict| bidirectional_projected_to_pytorch(&pairs(dict)).unwrap(),
+    );
+    let pairs = |dict: &StateDict| bidirectional_gru_from_pytorch(dict, &device).unwrap();
+    check(
+        "gru_bidirectional",
+        |dict, x| pairs(dict).iter().fold(x, |x, pair| pair.forward(x).output),
+        |dict| bidirectional_gru_to_pytorch(&pairs(dict)).unwrap(),
     );
     let projected = |dict: &StateDict| projected_from_pytorch(dict, &device).unwrap();
     check(

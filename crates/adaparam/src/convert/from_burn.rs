@@ -4,8 +4,8 @@
 use burn::module::Param;
 use burn::nn::activation::Activation;
 use burn::nn::{
-    BiLstm, BiLstmConfig, GateController, Gru as BurnGru, GruConfig as BurnGruConfig,
-    Lstm as BurnLstm, LstmConfig as BurnLstmConfig,
+    BiGru, BiGruConfig, BiLstm, BiLstmConfig, GateController, Gru as BurnGru,
+    GruConfig as BurnGruConfig, Lstm as BurnLstm, LstmConfig as BurnLstmConfig,
 };
 use burn::tensor::Tensor;
 
@@ -148,6 +148,22 @@ pub fn gru_from_burn(layers: &[BurnGru]) -> Result<Gru, ConvertError> {
     Ok(Stacked::of(cells))
 }
 
+/// Burn's `BiGru`.
+///
+/// # Errors
+///
+/// As [`gru_from_burn`].
+pub fn bidirectional_gru_from_burn(layer: &BiGru) -> Result<Bidirectional<Gru>, ConvertError> {
+    let direction = |of: &BurnGru| {
+        let stack = gru_from_burn(std::slice::from_ref(of))?;
+        Ok(stack.with_batch_first(layer.batch_first))
+    };
+    Ok(Bidirectional::new(
+        direction(&layer.forward)?,
+        direction(&layer.reverse)?,
+    ))
+}
+
 fn gru_cell(layer: &BurnGru) -> Result<GruCell, ConvertError> {
     if layer.clip.is_some() {
         return Err(no_counterpart("clip", "our layers do not clip their state"));
@@ -224,9 +240,9 @@ pub fn bidirectional_to_burn(lstm: &Bidirectional<Lstm>) -> Result<BiLstm, Conve
     })
 }
 
-fn single(lstm: &Lstm) -> Result<&LstmCell, ConvertError> {
-    plain(lstm)?;
-    match lstm.layers.as_slice() {
+fn single<C: Cell>(stack: &Stacked<C>) -> Result<&C, ConvertError> {
+    plain(stack)?;
+    match stack.layers.as_slice() {
         [cell] => Ok(cell),
         layers => Err(no_counterpart(
             &format!("{} layers", layers.len()),
@@ -275,6 +291,24 @@ fn burn_lstm(cell: &LstmCell, batch_first: bool, reverse: bool) -> BurnLstm {
 pub fn gru_to_burn(gru: &Gru) -> Result<Vec<BurnGru>, ConvertError> {
     plain(gru)?;
     Ok(gru.layers.iter().map(burn_gru).collect())
+}
+
+/// Our pair of stacks as Burn's layer.
+///
+/// # Errors
+///
+/// As [`gru_to_burn`], and if there are several layers.
+pub fn bidirectional_gru_to_burn(gru: &Bidirectional<Gru>) -> Result<BiGru, ConvertError> {
+    let (ahead, back) = (single(&gru.onward)?, single(&gru.backward)?);
+    let [d_input, width] = ahead.weight_input.dims();
+    let device = ahead.weight_input.device();
+    let config = BiGruConfig::new(d_input, width / 3, ahead.bias.is_some())
+        .with_batch_first(gru.onward.batch_first());
+    Ok(BiGru {
+        forward: burn_gru(ahead),
+        reverse: burn_gru(back),
+        ..config.init(&device)
+    })
 }
 
 fn burn_gru(cell: &GruCell) -> BurnGru {

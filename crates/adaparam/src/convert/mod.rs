@@ -6,10 +6,13 @@
 //! | Burn's `Lstm` with `reverse` | [`Reversed`](crate::recurrent::Reversed)`<Lstm>`: [`reversed_from_burn`], [`reversed_to_burn`] |
 //! | Burn's `BiLstm` | [`Bidirectional`](crate::recurrent::Bidirectional)`<Lstm>`: [`bidirectional_from_burn`], [`bidirectional_to_burn`] |
 //! | Burn's `Gru`, one after the other | [`Gru`](crate::recurrent::Gru): [`gru_from_burn`], [`gru_to_burn`] |
+//! | Burn's `BiGru` | `Bidirectional<Gru>`: [`bidirectional_gru_from_burn`], [`bidirectional_gru_to_burn`] |
 //! | PyTorch's `nn.LSTM` | [`Lstm`](crate::recurrent::Lstm): [`lstm_from_pytorch`], [`lstm_to_pytorch`] |
 //! | the same with `bidirectional=True` | `Bidirectional<Lstm>` for each layer: [`bidirectional_from_pytorch`], [`bidirectional_to_pytorch`] |
 //! | the same with `proj_size` | [`ProjectedLstm`](crate::recurrent::ProjectedLstm): [`projected_from_pytorch`], [`projected_to_pytorch`] |
+//! | the same with both | `Bidirectional<ProjectedLstm>` for each layer: [`bidirectional_projected_from_pytorch`], [`bidirectional_projected_to_pytorch`] |
 //! | PyTorch's `nn.GRU` | [`Gru`](crate::recurrent::Gru): [`gru_from_pytorch`], [`gru_to_pytorch`] |
+//! | the same with `bidirectional=True` | `Bidirectional<Gru>` for each layer: [`bidirectional_gru_from_pytorch`], [`bidirectional_gru_to_pytorch`] |
 //!
 //! Values are what is converted. Whether sequences are batch first is kept for Burn's layers; PyTorch's files do not say it, so
 //! that [`with_batch_first`](crate::recurrent::Stacked::with_batch_first) is the caller's to call, as is dropout.
@@ -60,13 +63,15 @@ mod pytorch;
 use thiserror::Error;
 
 pub use from_burn::{
-    bidirectional_from_burn, bidirectional_to_burn, gru_from_burn, gru_to_burn, lstm_from_burn,
-    lstm_to_burn, reversed_from_burn, reversed_to_burn,
+    bidirectional_from_burn, bidirectional_gru_from_burn, bidirectional_gru_to_burn,
+    bidirectional_to_burn, gru_from_burn, gru_to_burn, lstm_from_burn, lstm_to_burn,
+    reversed_from_burn, reversed_to_burn,
 };
 pub use pytorch::{
-    StateDict, bidirectional_from_pytorch, bidirectional_to_pytorch, gru_from_pytorch,
-    gru_to_pytorch, lstm_from_pytorch, lstm_to_pytorch, projected_from_pytorch,
-    projected_to_pytorch,
+    StateDict, bidirectional_from_pytorch, bidirectional_gru_from_pytorch,
+    bidirectional_gru_to_pytorch, bidirectional_projected_from_pytorch,
+    bidirectional_projected_to_pytorch, bidirectional_to_pytorch, gru_from_pytorch, gru_to_pytorch,
+    lstm_from_pytorch, lstm_to_pytorch, projected_from_pytorch, projected_to_pytorch,
 };
 
 /// Why a layer has no counterpart.

@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use super::ConvertError;
 use super::from_burn::plain;
 use crate::recurrent::{
-    Bidirectional, Gru, GruCell, GruForm, Lstm, LstmCell, LstmDropout, ProjectedLstm,
+    Bidirectional, Cell, Gru, GruCell, GruForm, Lstm, LstmCell, LstmDropout, ProjectedLstm,
     ProjectedLstmCell, Stacked,
 };
 
@@ -18,6 +18,7 @@ pub type StateDict = BTreeMap<String, TensorData>;
 
 const ONWARD: &str = "";
 const BACKWARD: &str = "_reverse";
+const PROJECTION: &str = "weight_hr";
 
 /// `nn.LSTM` as ours, with its two biases.
 ///
@@ -29,42 +30,23 @@ pub fn lstm_from_pytorch(dict: &StateDict, device: &Device) -> Result<Lstm, Conv
         dict,
         "an nn.LSTM that is neither bidirectional nor projected",
     )?;
-    layers.refuse("weight_hr", "projected_from_pytorch")?;
-    layers.refuse(BACKWARD, "bidirectional_from_pytorch")?;
-    let mut below = None;
-    let cells: Result<Vec<LstmCell>, ConvertError> = (0..layers.count)
-        .map(|l| {
-            let cell = Layer::new(dict, l, ONWARD, device).lstm(below)?;
-            below = Some(cell.d_hidden());
-            Ok(cell)
-        })
-        .collect();
-    Ok(Stacked::of(cells?))
+    layers.refuse(PROJECTION)?;
+    layers.refuse(BACKWARD)?;
+    layers.stack(device)
 }
 
 /// `nn.LSTM(bidirectional=True)` as ours, one pair for each layer: each reads both directions of the one below.
 ///
 /// # Errors
 ///
-/// If a tensor is missing or of another shape.
+/// If a tensor is missing, of another shape, or of a projected one.
 pub fn bidirectional_from_pytorch(
     dict: &StateDict,
     device: &Device,
 ) -> Result<Vec<Bidirectional<Lstm>>, ConvertError> {
     let layers = Layers::of(dict, "a bidirectional nn.LSTM without projections")?;
-    layers.refuse("weight_hr", "projected_from_pytorch")?;
-    let mut below = None;
-    (0..layers.count)
-        .map(|l| {
-            let onward = Layer::new(dict, l, ONWARD, device).lstm(below)?;
-            let backward = Layer::new(dict, l, BACKWARD, device);
-            backward.same_shape("weight_ih", &onward.weight_input)?;
-            let backward = backward.lstm(below)?;
-            below = Some(2 * onward.d_hidden());
-            let [onward, backward] = [onward, backward].map(|cell| Stacked::of(vec![cell]));
-            Ok(Bidirectional::new(onward, backward))
-        })
-        .collect()
+    layers.refuse(PROJECTION)?;
+    layers.pairs(device)
 }
 
 /// `nn.LSTM(proj_size=…)` as ours.
@@ -77,16 +59,20 @@ pub fn projected_from_pytorch(
     device: &Device,
 ) -> Result<ProjectedLstm, ConvertError> {
     let layers = Layers::of(dict, "an nn.LSTM with proj_size that is not bidirectional")?;
-    layers.refuse(BACKWARD, "convert each direction with names of its own")?;
-    let mut below = None;
-    let cells: Result<Vec<ProjectedLstmCell>, ConvertError> = (0..layers.count)
-        .map(|l| {
-            let cell = Layer::new(dict, l, ONWARD, device).projected(below)?;
-            below = Some(cell.projection.dims()[1]);
-            Ok(cell)
-        })
-        .collect();
-    Ok(Stacked::of(cells?))
+    layers.refuse(BACKWARD)?;
+    layers.stack(device)
+}
+
+/// `nn.LSTM(bidirectional=True, proj_size=…)` as ours, one pair for each layer: each reads both directions of the one below.
+///
+/// # Errors
+///
+/// If a tensor is missing or of another shape.
+pub fn bidirectional_projected_from_pytorch(
+    dict: &StateDict,
+    device: &Device,
+) -> Result<Vec<Bidirectional<ProjectedLstm>>, ConvertError> {
+    Layers::of(dict, "a bidirectional nn.LSTM with proj_size")?.pairs(device)
 }
 
 /// `nn.GRU` as ours.
@@ -96,16 +82,23 @@ pub fn projected_from_pytorch(
 /// If a tensor is missing, of another shape, or of a bidirectional one.
 pub fn gru_from_pytorch(dict: &StateDict, device: &Device) -> Result<Gru, ConvertError> {
     let layers = Layers::of(dict, "an nn.GRU that is not bidirectional")?;
-    layers.refuse(BACKWARD, "convert each direction with names of its own")?;
-    let mut below = None;
-    let cells: Result<Vec<GruCell>, ConvertError> = (0..layers.count)
-        .map(|l| {
-            let cell = Layer::new(dict, l, ONWARD, device).gru(below)?;
-            below = Some(cell.weight_hidden.dims()[0]);
-            Ok(cell)
-        })
-        .collect();
-    Ok(Stacked::of(cells?))
+    layers.refuse(PROJECTION)?;
+    layers.refuse(BACKWARD)?;
+    layers.stack(device)
+}
+
+/// `nn.GRU(bidirectional=True)` as ours, one pair for each layer: each reads both directions of the one below.
+///
+/// # Errors
+///
+/// If a tensor is missing or of another shape.
+pub fn bidirectional_gru_from_pytorch(
+    dict: &StateDict,
+    device: &Device,
+) -> Result<Vec<Bidirectional<Gru>>, ConvertError> {
+    let layers = Layers::of(dict, "a bidirectional nn.GRU")?;
+    layers.refuse(PROJECTION)?;
+    layers.pairs(device)
 }
 
 /// Ours as the `state_dict` of an `nn.LSTM`. A second bias that ours has not is zero.
@@ -114,12 +107,7 @@ pub fn gru_from_pytorch(dict: &StateDict, device: &Device) -> Result<Gru, Conver
 ///
 /// If layers skip or are added up, which no `nn.LSTM` does.
 pub fn lstm_to_pytorch(lstm: &Lstm) -> Result<StateDict, ConvertError> {
-    plain(lstm)?;
-    let mut dict = StateDict::new();
-    for (l, cell) in lstm.layers.iter().enumerate() {
-        put_lstm(&mut dict, l, ONWARD, cell);
-    }
-    Ok(dict)
+    stack_to_pytorch(lstm)
 }
 
 /// Ours as the `state_dict` of an `nn.LSTM(bidirectional=True)`: a pair of single layers for each of its layers.
@@ -128,6 +116,62 @@ pub fn lstm_to_pytorch(lstm: &Lstm) -> Result<StateDict, ConvertError> {
 ///
 /// As [`lstm_to_pytorch`], and if a direction has several layers.
 pub fn bidirectional_to_pytorch(layers: &[Bidirectional<Lstm>]) -> Result<StateDict, ConvertError> {
+    pairs_to_pytorch(layers)
+}
+
+/// Ours as the `state_dict` of an `nn.LSTM(proj_size=…)`.
+///
+/// # Errors
+///
+/// As [`lstm_to_pytorch`].
+pub fn projected_to_pytorch(lstm: &ProjectedLstm) -> Result<StateDict, ConvertError> {
+    stack_to_pytorch(lstm)
+}
+
+/// Ours as the `state_dict` of an `nn.LSTM(bidirectional=True, proj_size=…)`: a pair of single layers for each of its layers.
+///
+/// # Errors
+///
+/// As [`bidirectional_to_pytorch`].
+pub fn bidirectional_projected_to_pytorch(
+    layers: &[Bidirectional<ProjectedLstm>],
+) -> Result<StateDict, ConvertError> {
+    pairs_to_pytorch(layers)
+}
+
+/// Ours as the `state_dict` of an `nn.GRU`.
+///
+/// # Errors
+///
+/// If the reset gate acts on the hidden state ([`GruForm::Cho`]), which it does not in PyTorch, or if layers skip or are
+/// added up.
+pub fn gru_to_pytorch(gru: &Gru) -> Result<StateDict, ConvertError> {
+    stack_to_pytorch(gru)
+}
+
+/// Ours as the `state_dict` of an `nn.GRU(bidirectional=True)`: a pair of single layers for each of its layers.
+///
+/// # Errors
+///
+/// As [`gru_to_pytorch`], and if a direction has several layers.
+pub fn bidirectional_gru_to_pytorch(
+    layers: &[Bidirectional<Gru>],
+) -> Result<StateDict, ConvertError> {
+    pairs_to_pytorch(layers)
+}
+
+fn stack_to_pytorch<C: InPytorch>(stack: &Stacked<C>) -> Result<StateDict, ConvertError> {
+    plain(stack)?;
+    let mut dict = StateDict::new();
+    for (l, cell) in stack.layers.iter().enumerate() {
+        cell.put(&mut dict, l, ONWARD)?;
+    }
+    Ok(dict)
+}
+
+fn pairs_to_pytorch<C: InPytorch>(
+    layers: &[Bidirectional<Stacked<C>>],
+) -> Result<StateDict, ConvertError> {
     let mut dict = StateDict::new();
     for (l, pair) in layers.iter().enumerate() {
         for (stack, suffix) in [(&pair.onward, ONWARD), (&pair.backward, BACKWARD)] {
@@ -138,81 +182,104 @@ pub fn bidirectional_to_pytorch(layers: &[Bidirectional<Lstm>]) -> Result<StateD
                     instead: "give a pair of single layers for each".to_owned(),
                 });
             };
-            put_lstm(&mut dict, l, suffix, cell);
+            cell.put(&mut dict, l, suffix)?;
         }
     }
     Ok(dict)
 }
 
-/// Ours as the `state_dict` of an `nn.LSTM(proj_size=…)`.
-///
-/// # Errors
-///
-/// As [`lstm_to_pytorch`].
-pub fn projected_to_pytorch(lstm: &ProjectedLstm) -> Result<StateDict, ConvertError> {
-    plain(lstm)?;
-    let mut dict = StateDict::new();
-    for (l, cell) in lstm.layers.iter().enumerate() {
-        put_weights(
-            &mut dict,
-            l,
-            ONWARD,
-            [&cell.weight_input, &cell.weight_hidden],
-        );
-        put_biases(
-            &mut dict,
-            l,
-            ONWARD,
-            cell.bias.as_ref(),
-            cell.bias_hidden.as_ref(),
-        );
-        dict.insert(format!("weight_hr_l{l}"), turned(&cell.projection));
-    }
-    Ok(dict)
+/// A cell that PyTorch has too.
+trait InPytorch: Cell {
+    /// `below` is the width of what the layer reads, if there is a layer below.
+    fn read(layer: &Layer<'_>, below: Option<usize>) -> Result<Self, ConvertError>;
+
+    fn put(&self, dict: &mut StateDict, l: usize, suffix: &str) -> Result<(), ConvertError>;
+
+    fn weight_input(&self) -> &Param<Tensor<2>>;
 }
 
-/// Ours as the `state_dict` of an `nn.GRU`.
-///
-/// # Errors
-///
-/// If the reset gate acts on the hidden state ([`GruForm::Cho`]), which it does not in PyTorch, or if layers skip or are
-/// added up.
-pub fn gru_to_pytorch(gru: &Gru) -> Result<StateDict, ConvertError> {
-    plain(gru)?;
-    let mut dict = StateDict::new();
-    for (l, cell) in gru.layers.iter().enumerate() {
-        if cell.form() == GruForm::Cho {
+impl InPytorch for LstmCell {
+    fn read(layer: &Layer<'_>, below: Option<usize>) -> Result<Self, ConvertError> {
+        layer.refuse_gates(3, "an nn.LSTM")?;
+        let Sizes { width, d_input } = layer.sizes(4, below)?;
+        Ok(Self {
+            weight_input: layer.weight("weight_ih", [width, d_input])?,
+            weight_hidden: layer.weight("weight_hh", [width, width / 4])?,
+            bias: layer.bias("bias_ih", width)?,
+            bias_hidden: layer.bias("bias_hh", width)?,
+            dropout: LstmDropout::Hidden,
+        })
+    }
+
+    fn put(&self, dict: &mut StateDict, l: usize, suffix: &str) -> Result<(), ConvertError> {
+        let biases = [&self.bias, &self.bias_hidden].map(Option::as_ref);
+        put_weights(dict, l, suffix, [&self.weight_input, &self.weight_hidden]);
+        put_biases(dict, l, suffix, biases);
+        Ok(())
+    }
+
+    fn weight_input(&self) -> &Param<Tensor<2>> {
+        &self.weight_input
+    }
+}
+
+impl InPytorch for ProjectedLstmCell {
+    fn read(layer: &Layer<'_>, below: Option<usize>) -> Result<Self, ConvertError> {
+        // Of another kind of layer this is what is missing.
+        let [d_projection, _] = layer.shape(PROJECTION)?;
+        let Sizes { width, d_input } = layer.sizes(4, below)?;
+        Ok(Self {
+            weight_input: layer.weight("weight_ih", [width, d_input])?,
+            weight_hidden: layer.weight("weight_hh", [width, d_projection])?,
+            projection: layer.weight(PROJECTION, [d_projection, width / 4])?,
+            bias: layer.bias("bias_ih", width)?,
+            bias_hidden: layer.bias("bias_hh", width)?,
+        })
+    }
+
+    fn put(&self, dict: &mut StateDict, l: usize, suffix: &str) -> Result<(), ConvertError> {
+        let biases = [&self.bias, &self.bias_hidden].map(Option::as_ref);
+        put_weights(dict, l, suffix, [&self.weight_input, &self.weight_hidden]);
+        put_biases(dict, l, suffix, biases);
+        let projection = turned(&self.projection);
+        dict.insert(format!("{PROJECTION}_l{l}{suffix}"), projection);
+        Ok(())
+    }
+
+    fn weight_input(&self) -> &Param<Tensor<2>> {
+        &self.weight_input
+    }
+}
+
+impl InPytorch for GruCell {
+    fn read(layer: &Layer<'_>, below: Option<usize>) -> Result<Self, ConvertError> {
+        layer.refuse_gates(4, "an nn.GRU")?;
+        let Sizes { width, d_input } = layer.sizes(3, below)?;
+        Ok(Self::of(
+            GruForm::Cudnn,
+            layer.weight("weight_ih", [width, d_input])?,
+            layer.weight("weight_hh", [width, width / 3])?,
+            layer.bias("bias_ih", width)?,
+            layer.bias("bias_hh", width)?,
+        ))
+    }
+
+    fn put(&self, dict: &mut StateDict, l: usize, suffix: &str) -> Result<(), ConvertError> {
+        if self.form() == GruForm::Cho {
             return Err(ConvertError::NoCounterpart {
                 what: "form = cho".to_owned(),
                 instead: "PyTorch's GRU is of the form cudnn; train one of that form".to_owned(),
             });
         }
-        put_weights(
-            &mut dict,
-            l,
-            ONWARD,
-            [&cell.weight_input, &cell.weight_hidden],
-        );
-        put_biases(
-            &mut dict,
-            l,
-            ONWARD,
-            cell.bias.as_ref(),
-            cell.bias_hidden.as_ref(),
-        );
+        let biases = [&self.bias, &self.bias_hidden].map(Option::as_ref);
+        put_weights(dict, l, suffix, [&self.weight_input, &self.weight_hidden]);
+        put_biases(dict, l, suffix, biases);
+        Ok(())
     }
-    Ok(dict)
-}
 
-fn put_lstm(dict: &mut StateDict, l: usize, suffix: &str, cell: &LstmCell) {
-    put_weights(dict, l, suffix, [&cell.weight_input, &cell.weight_hidden]);
-    put_biases(
-        dict,
-        l,
-        suffix,
-        cell.bias.as_ref(),
-        cell.bias_hidden.as_ref(),
-    );
+    fn weight_input(&self) -> &Param<Tensor<2>> {
+        &self.weight_input
+    }
 }
 
 fn put_weights(dict: &mut StateDict, l: usize, suffix: &str, weights: [&Param<Tensor<2>>; 2]) {
@@ -225,8 +292,7 @@ fn put_biases(
     dict: &mut StateDict,
     l: usize,
     suffix: &str,
-    bias: Option<&Param<Tensor<1>>>,
-    second: Option<&Param<Tensor<1>>>,
+    [bias, second]: [Option<&Param<Tensor<1>>>; 2],
 ) {
     let Some(bias) = bias else {
         return;
@@ -273,23 +339,78 @@ impl<'a> Layers<'a> {
         Ok(Self { dict, count, of })
     }
 
+    /// Each layer reads the one below.
+    fn stack<C: InPytorch>(&self, device: &Device) -> Result<Stacked<C>, ConvertError> {
+        let mut below = None;
+        let cells: Result<Vec<C>, ConvertError> = (0..self.count)
+            .map(|l| {
+                let cell = C::read(&Layer::new(self.dict, l, ONWARD, device), below)?;
+                below = Some(cell.states()[0].width);
+                Ok(cell)
+            })
+            .collect();
+        Ok(Stacked::of(cells?))
+    }
+
+    /// Each layer reads both directions of the one below.
+    fn pairs<C: InPytorch>(
+        &self,
+        device: &Device,
+    ) -> Result<Vec<Bidirectional<Stacked<C>>>, ConvertError> {
+        let mut below = None;
+        (0..self.count)
+            .map(|l| {
+                let onward = C::read(&Layer::new(self.dict, l, ONWARD, device), below)?;
+                let backward = Layer::new(self.dict, l, BACKWARD, device);
+                backward.same_shape("weight_ih", onward.weight_input())?;
+                let backward = C::read(&backward, below)?;
+                let widths = [&onward, &backward].map(|cell| cell.states()[0].width);
+                if widths[0] != widths[1] {
+                    return Err(ConvertError::NoCounterpart {
+                        what: format!("the directions of layer {l} give {widths:?} numbers"),
+                        instead: "those of a layer of PyTorch give as many as each other"
+                            .to_owned(),
+                    });
+                }
+                below = Some(2 * widths[0]);
+                let [onward, backward] = [onward, backward].map(|cell| Stacked::of(vec![cell]));
+                Ok(Bidirectional::new(onward, backward))
+            })
+            .collect()
+    }
+
     /// Refuses tensors of a kind that would be left out.
-    fn refuse(&self, part: &str, instead: &str) -> Result<(), ConvertError> {
+    fn refuse(&self, part: &str) -> Result<(), ConvertError> {
         match self.dict.keys().find(|name| name.contains(part)) {
             None => Ok(()),
             Some(name) => Err(ConvertError::Unknown {
                 name: name.clone(),
                 of: self.of,
-                hint: instead.to_owned(),
+                hint: format!("convert it with {}", suited(self.dict)),
             }),
         }
+    }
+}
+
+/// The function that takes such tensors, by their names and by how many gates the first layer has.
+fn suited(dict: &StateDict) -> &'static str {
+    let has = |part: &str| dict.keys().any(|name| name.contains(part));
+    let hidden = dict.get("weight_hh_l0").map(|data| data.shape().as_slice());
+    let is_gru = matches!(hidden, Some(&[rows, d_hidden]) if rows == 3 * d_hidden);
+    match (has(PROJECTION), has(BACKWARD)) {
+        (true, true) => "bidirectional_projected_from_pytorch",
+        (true, false) => "projected_from_pytorch",
+        (false, true) if is_gru => "bidirectional_gru_from_pytorch",
+        (false, true) => "bidirectional_from_pytorch",
+        (false, false) if is_gru => "gru_from_pytorch",
+        (false, false) => "lstm_from_pytorch",
     }
 }
 
 /// The number of the layer that a name tells of; none if it is the name of no tensor of a recurrent layer.
 fn layer_of(name: &str) -> Option<usize> {
     let name = name.strip_suffix(BACKWARD).unwrap_or(name);
-    let known = ["weight_ih", "weight_hh", "weight_hr", "bias_ih", "bias_hh"];
+    let known = ["weight_ih", "weight_hh", PROJECTION, "bias_ih", "bias_hh"];
     known.iter().find_map(|known| {
         let layer = name.strip_prefix(known)?.strip_prefix("_l")?;
         layer.parse().ok()
@@ -330,43 +451,6 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// `below` is the width of what the layer reads, if there is a layer below.
-    fn lstm(&self, below: Option<usize>) -> Result<LstmCell, ConvertError> {
-        self.refuse_gates(3, "an nn.LSTM", "gru_from_pytorch")?;
-        let Sizes { width, d_input } = self.sizes(4, below)?;
-        Ok(LstmCell {
-            weight_input: self.weight("weight_ih", [width, d_input])?,
-            weight_hidden: self.weight("weight_hh", [width, width / 4])?,
-            bias: self.bias("bias_ih", width)?,
-            bias_hidden: self.bias("bias_hh", width)?,
-            dropout: LstmDropout::Hidden,
-        })
-    }
-
-    fn projected(&self, below: Option<usize>) -> Result<ProjectedLstmCell, ConvertError> {
-        let Sizes { width, d_input } = self.sizes(4, below)?;
-        let [d_projection, _] = self.shape("weight_hr")?;
-        Ok(ProjectedLstmCell {
-            weight_input: self.weight("weight_ih", [width, d_input])?,
-            weight_hidden: self.weight("weight_hh", [width, d_projection])?,
-            projection: self.weight("weight_hr", [d_projection, width / 4])?,
-            bias: self.bias("bias_ih", width)?,
-            bias_hidden: self.bias("bias_hh", width)?,
-        })
-    }
-
-    fn gru(&self, below: Option<usize>) -> Result<GruCell, ConvertError> {
-        self.refuse_gates(4, "an nn.GRU", "lstm_from_pytorch")?;
-        let Sizes { width, d_input } = self.sizes(3, below)?;
-        Ok(GruCell::of(
-            GruForm::Cudnn,
-            self.weight("weight_ih", [width, d_input])?,
-            self.weight("weight_hh", [width, width / 3])?,
-            self.bias("bias_ih", width)?,
-            self.bias("bias_hh", width)?,
-        ))
-    }
-
     /// The sizes of a layer with this number of gates.
     fn sizes(&self, gates: usize, below: Option<usize>) -> Result<Sizes, ConvertError> {
         let found = self.shape("weight_ih")?;
@@ -388,13 +472,8 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// Refuses the hidden weights of a layer that has another number of gates.
-    fn refuse_gates(
-        &self,
-        gates: usize,
-        of: &'static str,
-        instead: &str,
-    ) -> Result<(), ConvertError> {
+    /// Refuses the hidden weights of a layer that has this number of gates.
+    fn refuse_gates(&self, gates: usize, of: &'static str) -> Result<(), ConvertError> {
         let [rows, d_hidden] = self.shape("weight_hh")?;
         if rows != gates * d_hidden {
             return Ok(());
@@ -403,7 +482,8 @@ impl<'a> Layer<'a> {
             name: self.name("weight_hh"),
             of,
             hint: format!(
-                "it is [{rows}, {d_hidden}], which are {gates} gates; convert it with {instead}"
+                "it is [{rows}, {d_hidden}], which are {gates} gates; convert it with {}",
+                suited(self.dict)
             ),
         })
     }

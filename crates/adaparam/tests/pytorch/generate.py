@@ -65,3 +65,8 @@ x = torch.randn(3, 5, 4)
 write("tagger", {"input": x, "output": tagger(x)})
 torch.save({"epoch": 3, "model": tagger.state_dict()}, "tagger.pt")
 torch.save(lstm.to(torch.bfloat16).state_dict(), "lstm_bfloat16.pt")
+
+# Behind all others, whose numbers would be others otherwise.
+pairs = {"num_layers": 2, "batch_first": True, "bidirectional": True}
+case("lstm_bidirectional_projected", torch.nn.LSTM(4, 5, proj_size=2, **pairs), 4)
+case("gru_bidirectional", torch.nn.GRU(4, 3, **pairs), 4)
