@@ -40,6 +40,7 @@ use adaparam_runs::fault::{self, Fault};
 use clap::Parser;
 
 use crate::say::alert;
+use crate::visible::visible;
 use command::{Cli, Verdict};
 
 /// What shells take for a program that Ctrl-C has ended.
@@ -81,8 +82,8 @@ fn main() -> ExitCode {
 
 /// Tells of a command line that is not understood, or gives the help that it asks for.
 fn refuse(error: &clap::Error) -> ExitCode {
-    let has_controls = |text: &str| text.chars().any(char::is_control);
-    if !std::env::args_os().any(|argument| has_controls(&argument.to_string_lossy())) {
+    let is_plain = |text: &str| visible(text) == text && !text.contains(['\n', '\t']);
+    if std::env::args_os().all(|argument| is_plain(&argument.to_string_lossy())) {
         error.exit();
     }
     // Without colours: there is no telling them from what was typed.

@@ -147,6 +147,7 @@ mod tests {
         let mut data = DataSpec {
             set: TextSource::Files,
             train: Some(path),
+            min_count: 2,
             ..DataSpec::default()
         };
         let doubts = |data: &DataSpec| {

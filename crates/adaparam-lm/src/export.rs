@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::LmError;
 use crate::binding::edited;
-use crate::divergence::divergence;
 use crate::checkpoint::{self, Damaged};
 use crate::config::{LanguageModelConfig, Version1, first_difference};
+use crate::divergence::divergence;
 use crate::hub::{is_hub_folder, read_hub};
 use crate::model::LanguageModel;
 use crate::snapshot::{Snapshot, weights_file, weights_from};

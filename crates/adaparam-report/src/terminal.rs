@@ -283,7 +283,10 @@ mod tests {
             text.chars()
                 .all(|character| character == '\n' || !character.is_control())
         );
-        assert!(text.contains("a\\u001b[31mb") && text.contains("c\\u0007d"), "{text}");
+        assert!(
+            text.contains("a\\u001b[31mb") && text.contains("c\\u0007d"),
+            "{text}"
+        );
     }
     #[test]
     fn columns_of_wide_and_combined_letters_line_up() {

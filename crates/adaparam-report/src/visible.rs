@@ -71,7 +71,12 @@ mod tests {
 
     #[test]
     fn joiners_stay_where_scripts_need_them() {
-        for needed in ["👩\u{200d}👩\u{200d}👧", "می\u{200c}خواهم", "क्\u{200d}ष", "\u{200d}"] {
+        for needed in [
+            "👩\u{200d}👩\u{200d}👧",
+            "می\u{200c}خواهم",
+            "क्\u{200d}ष",
+            "\u{200d}",
+        ] {
             assert_eq!(visible(needed), needed);
         }
         assert_eq!(visible("pay\u{200d}pal"), "pay\\u200dpal");

@@ -74,7 +74,7 @@ fn what_models_write_is_shown_with_escapes() {
 #[test]
 fn messages_show_what_was_typed_with_escapes() {
     let tiny = TinyRun::new();
-    let evil = format!("no{EVIL}");
+    let evil = format!("no{EVIL}\u{202e}");
     let set = format!("train.epochs={evil}");
     for command in [
         &["show", evil.as_str()][..],
@@ -96,6 +96,27 @@ fn messages_show_what_was_typed_with_escapes() {
         );
         quiet(&output);
         assert!(!output.stderr.is_empty());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn tables_show_names_as_messages_do() {
+    let tiny = TinyRun::new();
+    let name = "runs/a\u{1b}b";
+    tiny.done(&[
+        "train",
+        "tiny.toml",
+        "--set",
+        "train.epochs=1",
+        "--out",
+        name,
+    ]);
+    for command in [&["runs"][..], &["compare", name, name], &["resume", name]] {
+        let output = tiny.run(command);
+        quiet(&output);
+        let told = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
+        assert!(told.contains("a\\u001bb"), "{command:?}: {told}");
     }
 }
 

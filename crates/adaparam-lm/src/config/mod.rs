@@ -314,7 +314,10 @@ mod tests {
     #[test]
     fn a_site_that_a_key_of_the_cell_removes_can_be_set_to_nothing() {
         let lstm = LanguageModelConfig::default().with("model.cell.kind", "lstm");
-        let between = lstm.unwrap().with("model.cell.inter_layer", "true").unwrap();
+        let between = lstm
+            .unwrap()
+            .with("model.cell.inter_layer", "true")
+            .unwrap();
         let error = between.check().unwrap_err().to_string();
         assert!(
             error.contains("it has inter_layer: set train.dropout.hidden to 0"),
@@ -341,7 +344,10 @@ mod tests {
         for (kind, near) in [("LSTM", "lstm"), ("Adaptive-LSTM", "adaptive-lstm")] {
             let error = LanguageModelConfig::default().with("model.cell.kind", kind);
             let error = error.unwrap_err().to_string();
-            assert!(error.contains(&format!("did you mean `{near}`?")), "{error}");
+            assert!(
+                error.contains(&format!("did you mean `{near}`?")),
+                "{error}"
+            );
         }
     }
 

@@ -139,7 +139,9 @@ fn open(race: &Race) -> Claim {
 fn judged(race: &Race, times: &StepTimes, [ours, theirs]: &[Vec<f64>; 2]) -> Claim {
     let epochs = f64::from(race.ours.1) / f64::from(race.theirs.1);
     let saved = ours.iter().zip(theirs);
-    let saved: Vec<f64> = saved.map(|(one, other)| 1.0 - epochs * one / other).collect();
+    let saved: Vec<f64> = saved
+        .map(|(one, other)| 1.0 - epochs * one / other)
+        .collect();
     let spread = Spread::of(saved.iter().copied());
     let of_share = |share: f64| match share - race.saved {
         more if more > NEAR => Verdict::Exceeded,
@@ -227,7 +229,10 @@ mod tests {
             "{}",
             claims[0].evidence
         );
-        assert!(claims[1].evidence.contains("9\u{a0}% more time"), "{claims:?}");
+        assert!(
+            claims[1].evidence.contains("9\u{a0}% more time"),
+            "{claims:?}"
+        );
     }
 
     #[test]
@@ -245,8 +250,12 @@ mod tests {
         for (text, expected) in [
             ("{}", "missing field"),
             (&record(&[0.0]), "presets.ptb-awd: "),
-            (&record(&[]).replace("\"ms_per_step\":[]", "\"ms_per_step\":[1.0]")
-                .replacen("[1.0]", "[1.0,2.0]", 1), "different numbers of rounds"),
+            (
+                &record(&[])
+                    .replace("\"ms_per_step\":[]", "\"ms_per_step\":[1.0]")
+                    .replacen("[1.0]", "[1.0,2.0]", 1),
+                "different numbers of rounds",
+            ),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
