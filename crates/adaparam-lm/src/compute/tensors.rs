@@ -1,10 +1,13 @@
-//! Windows through Burn's tensor operations, on any device.
+//! Windows through Burn's tensor operations, on any device; on the CPU with kernels for what they know of a model.
 
-use adaparam::recurrent::State;
+use std::sync::Arc;
+
+use adaparam::recurrent::{Execution, KeptWeights, State, on_engine};
 use adaparam_data::text::Window;
 use adaparam_kernels::Engine;
 use burn::tensor::{Device, Tensor, TensorData};
 
+use super::head::KernelHead;
 use super::phases::{Phase, Phases};
 use super::{Carried, HeadReader, LayerWeight, Learner, Penalties, Probe, Reader, Seen};
 use crate::config::ModelSpec;
@@ -12,8 +15,34 @@ use crate::masks::WindowMasks;
 use crate::model::{LanguageModel, numbers};
 use crate::weights::Weights;
 
+/// Where and how tensors compute.
+pub(super) struct Tensors<'a> {
+    pub(super) device: &'a Device,
+    /// Of products and kernels, where `execution` asks for them.
+    pub(super) engine: &'a Engine,
+    pub(super) execution: Execution,
+}
+
+impl Tensors<'_> {
+    /// The model, and its head on kernels where they are asked for and know it.
+    fn model(
+        &self,
+        spec: &ModelSpec,
+        vocabulary: usize,
+        device: &Device,
+    ) -> (LanguageModel, Option<KernelHead>) {
+        let model = LanguageModel::new(spec, vocabulary, device).with_execution(self.execution);
+        let head = match self.execution {
+            Execution::Readable => None,
+            Execution::Fused | Execution::FusedBf16 => KernelHead::of(&model),
+        };
+        (model, head)
+    }
+}
+
 pub(super) struct TensorLearner {
     model: LanguageModel,
+    head: Option<KernelHead>,
     device: Device,
     penalties: Penalties,
     losses: Vec<f32>,
@@ -25,10 +54,12 @@ pub(super) struct TensorLearner {
 }
 
 impl TensorLearner {
-    pub(super) fn new(spec: &ModelSpec, vocabulary: usize, device: &Device) -> Self {
-        let device = device.clone().autodiff();
+    pub(super) fn new(spec: &ModelSpec, vocabulary: usize, tensors: &Tensors<'_>) -> Self {
+        let device = tensors.device.clone().autodiff();
+        let (model, head) = tensors.model(spec, vocabulary, &device);
         Self {
-            model: LanguageModel::new(spec, vocabulary, &device),
+            model,
+            head,
             device,
             penalties: Penalties::default(),
             losses: Vec::new(),
@@ -40,10 +71,61 @@ impl TensorLearner {
     }
 }
 
+/// A window up to what its layers give.
+struct Read<'a> {
+    outputs: Tensor<2>,
+    penalty: Option<Tensor<1>>,
+    targets: &'a [u32],
+}
+
+impl Read<'_> {
+    /// Losses and gradients by Burn's graph alone.
+    fn learn(
+        self,
+        model: &LanguageModel,
+        masks: Option<&WindowMasks>,
+    ) -> (Vec<f32>, Vec<Vec<f32>>) {
+        let losses = model.losses_of(self.outputs, self.targets, masks);
+        let gradients = plus(losses.clone().mean(), self.penalty).backward();
+        (numbers(losses), model.gradients(&gradients))
+    }
+
+    /// The same with the head on kernels: the graph begins with the gradient that they give.
+    fn learn_below(
+        self,
+        head: &mut KernelHead,
+        model: &LanguageModel,
+        weights: &Weights,
+        engine: &Engine,
+        device: &Device,
+    ) -> (Vec<f32>, Vec<Vec<f32>>) {
+        let values = numbers(self.outputs.clone().detach());
+        let learnt = head.learn(engine, weights, &values, self.targets);
+        let d_outputs = TensorData::new(learnt.d_outputs, self.outputs.dims());
+        let d_outputs = Tensor::from_data(d_outputs, device);
+        // The gradient of this by the outputs is theirs.
+        let objective = (self.outputs * d_outputs).sum();
+        let mut gradients = model.gradients(&plus(objective, self.penalty).backward());
+        for (all, of_head) in gradients.iter_mut().zip(learnt.d_weights) {
+            for (all, of_head) in all.iter_mut().zip(of_head) {
+                *all += of_head;
+            }
+        }
+        (learnt.losses, gradients)
+    }
+}
+
+fn plus(objective: Tensor<1>, penalty: Option<Tensor<1>>) -> Tensor<1> {
+    match penalty {
+        Some(penalty) => objective + penalty,
+        None => objective,
+    }
+}
+
 impl Learner for TensorLearner {
     fn learn(
         &mut self,
-        _: &Engine,
+        engine: &Engine,
         weights: &Weights,
         window: &Window<'_>,
         state: Option<Carried>,
@@ -56,17 +138,19 @@ impl Learner for TensorLearner {
             || zeros.clone(),
             |state| to_state(&zeros, state, &self.device),
         );
-        let (outputs, penalty, after) = self.model.penalised(window, state, masks, self.penalties);
+        let (outputs, penalty, after) = on_engine(&Arc::new(engine.clone()), || {
+            self.model.penalised(window, state, masks, self.penalties)
+        });
         self.outputs = Some(outputs.clone().detach());
-        let losses = self.model.losses_of(outputs, window.targets, masks);
-        let mean = losses.clone().mean();
-        let objective = match penalty {
-            Some(penalty) => mean + penalty,
-            None => mean,
+        let read = Read {
+            outputs,
+            penalty,
+            targets: window.targets,
         };
-        let gradients = objective.backward();
-        self.gradients = self.model.gradients(&gradients);
-        self.losses = numbers(losses);
+        (self.losses, self.gradients) = match &mut self.head {
+            None => read.learn(&self.model, masks),
+            Some(head) => read.learn_below(head, &self.model, weights, engine, &self.device),
+        };
         self.phases.done(Phase::TensorOperations);
         from_state(&after, window.batch)
     }
@@ -95,10 +179,78 @@ impl Learner for TensorLearner {
     }
 }
 
-pub(super) struct TensorReader {
+/// A model in the midst of a text.
+struct Position<'a> {
     model: LanguageModel,
+    head: Option<KernelHead>,
+    weights: &'a Weights,
+    /// Those of the layers, packed.
+    kept: KeptWeights,
+    engine: Arc<Engine>,
     batch: usize,
     state: State,
+}
+
+impl<'a> Position<'a> {
+    fn new(spec: &ModelSpec, weights: &'a Weights, batch: usize, tensors: &Tensors<'_>) -> Self {
+        let vocabulary = weights.iter().next().map_or(0, |words| words.shape[0]);
+        let (mut model, mut head) = tensors.model(spec, vocabulary, tensors.device);
+        model.set(weights);
+        if let Some(head) = &mut head {
+            head.take(tensors.engine, weights);
+        }
+        Self {
+            state: model.zero_state(batch),
+            model,
+            head,
+            weights,
+            kept: KeptWeights::default(),
+            engine: Arc::new(tensors.engine.clone()),
+            batch,
+        }
+    }
+
+    /// Reads words, `[T, B]`; what the layers give, `[T B, D]`.
+    fn read(&mut self, words: &[u32]) -> Tensor<2> {
+        let window = Window {
+            start: 0,
+            steps: words.len() / self.batch,
+            batch: self.batch,
+            inputs: words,
+            targets: words,
+        };
+        let (outputs, after) = on_engine(&self.engine, || {
+            let state = self.state.clone();
+            self.kept
+                .during(|| self.model.outputs(&window, state, None))
+        });
+        self.state = after;
+        outputs
+    }
+
+    fn losses(&mut self, outputs: Tensor<2>, targets: &[u32], losses: &mut Vec<f32>) {
+        match &mut self.head {
+            None => *losses = numbers(self.model.losses_of(outputs, targets, None)),
+            Some(head) => {
+                let outputs = numbers(outputs);
+                head.losses(&self.engine, self.weights, &outputs, targets, losses);
+            }
+        }
+    }
+
+    fn scores(&mut self, outputs: Tensor<2>) -> Vec<f32> {
+        match &mut self.head {
+            None => numbers(self.model.scores_of(outputs)),
+            Some(head) => {
+                let outputs = numbers(outputs);
+                head.scores(&self.engine, self.weights, &outputs).to_vec()
+            }
+        }
+    }
+}
+
+pub(super) struct TensorReader<'a> {
+    position: Position<'a>,
     losses: Vec<f32>,
     /// On their device until they are asked for.
     outputs: Option<Tensor<2>>,
@@ -106,15 +258,15 @@ pub(super) struct TensorReader {
     scores: Vec<f32>,
 }
 
-impl TensorReader {
-    pub(super) fn new(spec: &ModelSpec, weights: &Weights, batch: usize, device: &Device) -> Self {
-        let vocabulary = weights.iter().next().map_or(0, |words| words.shape[0]);
-        let mut model = LanguageModel::new(spec, vocabulary, device);
-        model.set(weights);
+impl<'a> TensorReader<'a> {
+    pub(super) fn new(
+        spec: &ModelSpec,
+        weights: &'a Weights,
+        batch: usize,
+        tensors: &Tensors<'_>,
+    ) -> Self {
         Self {
-            state: model.zero_state(batch),
-            model,
-            batch,
+            position: Position::new(spec, weights, batch, tensors),
             losses: Vec::new(),
             outputs: None,
             outputs_here: Vec::new(),
@@ -123,13 +275,13 @@ impl TensorReader {
     }
 }
 
-impl Reader for TensorReader {
+impl Reader for TensorReader<'_> {
     fn losses(&mut self, window: &Window<'_>) -> &[f32] {
-        assert_eq!(window.batch, self.batch, "columns of the window");
-        let (outputs, after) = self.model.outputs(window, self.state.clone(), None);
-        self.state = after;
+        let position = &mut self.position;
+        assert_eq!(window.batch, position.batch, "columns of the window");
+        let outputs = position.read(window.inputs);
         self.outputs = Some(outputs.clone());
-        self.losses = numbers(self.model.losses_of(outputs, window.targets, None));
+        position.losses(outputs, window.targets, &mut self.losses);
         &self.losses
     }
 
@@ -141,21 +293,17 @@ impl Reader for TensorReader {
     }
 
     fn scores(&mut self, words: &[u32]) -> &[f32] {
-        assert_eq!(words.len(), self.batch, "a word for each column");
-        let (scores, after) = self
-            .model
-            .scores(words, [1, self.batch], self.state.clone());
-        self.state = after;
-        self.scores = numbers(scores);
+        let position = &mut self.position;
+        assert_eq!(words.len(), position.batch, "a word for each column");
+        let outputs = position.read(words);
+        self.scores = position.scores(outputs);
         &self.scores
     }
 }
 
 /// A reader that goes step by step, so that every state can be seen.
-pub(super) struct TensorProbe {
-    model: LanguageModel,
-    batch: usize,
-    state: State,
+pub(super) struct TensorProbe<'a> {
+    position: Position<'a>,
     /// After each step of what was read last.
     states: Vec<Carried>,
     outputs: Vec<Tensor<2>>,
@@ -163,13 +311,15 @@ pub(super) struct TensorProbe {
     scores: Vec<f32>,
 }
 
-impl TensorProbe {
-    pub(super) fn new(spec: &ModelSpec, weights: &Weights, batch: usize, device: &Device) -> Self {
-        let TensorReader { model, state, .. } = TensorReader::new(spec, weights, batch, device);
+impl<'a> TensorProbe<'a> {
+    pub(super) fn new(
+        spec: &ModelSpec,
+        weights: &'a Weights,
+        batch: usize,
+        tensors: &Tensors<'_>,
+    ) -> Self {
         Self {
-            model,
-            batch,
-            state,
+            position: Position::new(spec, weights, batch, tensors),
             states: Vec::new(),
             outputs: Vec::new(),
             losses: Vec::new(),
@@ -178,23 +328,17 @@ impl TensorProbe {
     }
 }
 
-impl Probe for TensorProbe {
+impl Probe for TensorProbe<'_> {
     fn read(&mut self, words: &[u32]) {
-        assert_eq!(words.len() % self.batch, 0, "a word for each column");
+        let position = &mut self.position;
+        assert_eq!(words.len() % position.batch, 0, "a word for each column");
         self.states.clear();
         self.outputs.clear();
-        for (start, inputs) in words.chunks(self.batch).enumerate() {
-            let window = Window {
-                start,
-                steps: 1,
-                batch: self.batch,
-                inputs,
-                targets: inputs,
-            };
-            let (outputs, after) = self.model.outputs(&window, self.state.clone(), None);
-            self.states.push(from_state(&after, self.batch));
+        for inputs in words.chunks(position.batch) {
+            let outputs = position.read(inputs);
+            self.states
+                .push(from_state(&position.state, position.batch));
             self.outputs.push(outputs);
-            self.state = after;
         }
     }
 
@@ -204,7 +348,7 @@ impl Probe for TensorProbe {
                 see(Seen {
                     name,
                     step,
-                    width: values.len() / self.batch,
+                    width: values.len() / carried.batch,
                     values,
                 });
             }
@@ -215,19 +359,21 @@ impl Probe for TensorProbe {
         self.scores = if self.outputs.is_empty() {
             Vec::new()
         } else {
-            numbers(self.model.scores_of(Tensor::cat(self.outputs.clone(), 0)))
+            let outputs = Tensor::cat(self.outputs.clone(), 0);
+            self.position.scores(outputs)
         };
         &self.scores
     }
 
     fn losses_of(&mut self, targets: &[u32]) -> &[f32] {
         let outputs = Tensor::cat(self.outputs.clone(), 0);
-        self.losses = numbers(self.model.losses_of(outputs, targets, None));
+        self.position.losses(outputs, targets, &mut self.losses);
         &self.losses
     }
 
     fn restart(&mut self) {
-        self.state = self.model.zero_state(self.batch);
+        let Position { model, batch, .. } = &self.position;
+        self.position.state = model.zero_state(*batch);
     }
 
     fn layer_weights(&self) -> Vec<LayerWeight<'_>> {
@@ -242,9 +388,9 @@ pub(super) struct TensorHead {
 }
 
 impl TensorHead {
-    pub(super) fn new(spec: &ModelSpec, vocabulary: usize, device: &Device) -> Self {
+    pub(super) fn new(model: LanguageModel, device: &Device) -> Self {
         Self {
-            model: LanguageModel::new(spec, vocabulary, device),
+            model,
             device: device.clone(),
             scores: Vec::new(),
         }
