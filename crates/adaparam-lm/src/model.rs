@@ -13,7 +13,7 @@ use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 
 use crate::compute::Penalties;
 use crate::config::ModelSpec;
-use crate::head::{Head, HeadSizes};
+use crate::head::{Experts, Head, HeadSizes};
 use crate::initial::draw_alone;
 use crate::masks::{Droppable, WindowMasks};
 use crate::weights::{ParameterShape, Storage, Weights};
@@ -236,13 +236,28 @@ impl LanguageModel {
         masks: Option<&WindowMasks>,
     ) -> Tensor<1> {
         let targets = int_tensor(targets, &self.device);
-        let width = self.head.dropout().map_or(0, |(width, _)| width);
-        let mask = masks.and_then(|masks| masks.head.clone()).map(|mask| {
-            let shape = [mask.len() / width, width];
-            Tensor::from_data(TensorData::new(mask, shape), &self.device)
-        });
+        let mask = self.head_mask(masks);
         self.head
             .losses(self.embedding.val(), outputs, targets, mask)
+    }
+
+    /// What the softmaxes of a mixture are computed from where the layers gave `outputs`; see [`Head::experts`].
+    pub(crate) fn experts_of(
+        &self,
+        outputs: Tensor<2>,
+        masks: Option<&WindowMasks>,
+    ) -> Option<Experts> {
+        self.head.experts(outputs, self.head_mask(masks))
+    }
+
+    fn head_mask(&self, masks: Option<&WindowMasks>) -> Option<Tensor<2>> {
+        let (width, _) = self.head.dropout()?;
+        let mask = masks?.head.clone()?;
+        let shape = [mask.len() / width, width];
+        Some(Tensor::from_data(
+            TensorData::new(mask, shape),
+            &self.device,
+        ))
     }
 
     /// The scores of every word where the layers gave `outputs`.

@@ -7,7 +7,7 @@
 //!
 //! Where the kernels know a part of a model only, tensor operations compute the rest: layers that they do not know have their
 //! products, layers that they know are one operation of Burn's graph below a head that they do not, and a head that they
-//! know stands on layers that they do not.
+//! know, or the softmaxes of a mixture, stand on layers that they do not.
 
 mod head;
 mod kernels;

@@ -7,7 +7,7 @@ use adaparam_data::text::Window;
 use adaparam_kernels::Engine;
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::head::KernelHead;
+use super::head::{KernelHead, KernelMixture, Learnt};
 use super::phases::{Phase, Phases};
 use super::{Carried, HeadReader, LayerWeight, Learner, Penalties, Probe, Reader, Seen};
 use crate::config::ModelSpec;
@@ -24,25 +24,51 @@ pub(super) struct Tensors<'a> {
 }
 
 impl Tensors<'_> {
-    /// The model, and its head on kernels where they are asked for and know it.
+    /// The model, and what computes its head.
     fn model(
         &self,
         spec: &ModelSpec,
         vocabulary: usize,
         device: &Device,
-    ) -> (LanguageModel, Option<KernelHead>) {
+    ) -> (LanguageModel, Above) {
         let model = LanguageModel::new(spec, vocabulary, device).with_execution(self.execution);
-        let head = match self.execution {
-            Execution::Readable => None,
-            Execution::Fused | Execution::FusedBf16 => KernelHead::of(&model),
+        let above = match self.execution {
+            Execution::Readable => Above::Tensors,
+            Execution::Fused | Execution::FusedBf16 => Above::of(&model),
         };
-        (model, head)
+        (model, above)
+    }
+}
+
+/// What computes the head.
+enum Above {
+    Tensors,
+    Kernels(KernelHead),
+    /// Tensors up to what its softmaxes read.
+    Mixture(KernelMixture),
+}
+
+impl Above {
+    fn of(model: &LanguageModel) -> Self {
+        let whole = KernelHead::of(model).map(Self::Kernels);
+        whole
+            .or_else(|| KernelMixture::of(model).map(Self::Mixture))
+            .unwrap_or(Self::Tensors)
+    }
+
+    /// Takes the weights for what is read.
+    fn take(&mut self, engine: &Engine, weights: &Weights) {
+        match self {
+            Self::Tensors => (),
+            Self::Kernels(head) => head.take(engine, weights),
+            Self::Mixture(mixture) => mixture.take(engine, weights),
+        }
     }
 }
 
 pub(super) struct TensorLearner {
     model: LanguageModel,
-    head: Option<KernelHead>,
+    head: Above,
     device: Device,
     penalties: Penalties,
     losses: Vec<f32>,
@@ -79,41 +105,58 @@ struct Read<'a> {
 }
 
 impl Read<'_> {
-    /// Losses and gradients by Burn's graph alone.
+    /// Losses and gradients. Where kernels compute the head, the graph begins with the gradients that they give.
     fn learn(
         self,
         model: &LanguageModel,
+        head: &mut Above,
         masks: Option<&WindowMasks>,
-    ) -> (Vec<f32>, Vec<Vec<f32>>) {
-        let losses = model.losses_of(self.outputs, self.targets, masks);
-        let gradients = plus(losses.clone().mean(), self.penalty).backward();
-        (numbers(losses), model.gradients(&gradients))
-    }
-
-    /// The same with the head on kernels: the graph begins with the gradient that they give.
-    fn learn_below(
-        self,
-        head: &mut KernelHead,
-        model: &LanguageModel,
         weights: &Weights,
         engine: &Engine,
-        device: &Device,
     ) -> (Vec<f32>, Vec<Vec<f32>>) {
-        let values = numbers(self.outputs.clone().detach());
-        let learnt = head.learn(engine, weights, &values, self.targets);
-        let d_outputs = TensorData::new(learnt.d_outputs, self.outputs.dims());
-        let d_outputs = Tensor::from_data(d_outputs, device);
-        // The gradient of this by the outputs is theirs.
-        let objective = (self.outputs * d_outputs).sum();
+        let values = |tensor: &Tensor<2>| numbers(tensor.clone().detach());
+        let (inputs, learnt) = match head {
+            Above::Tensors => {
+                let losses = model.losses_of(self.outputs, self.targets, masks);
+                let gradients = plus(losses.clone().mean(), self.penalty).backward();
+                return (numbers(losses), model.gradients(&gradients));
+            }
+            Above::Kernels(head) => {
+                let learnt = head.learn(engine, weights, &values(&self.outputs), self.targets);
+                (vec![self.outputs], learnt)
+            }
+            Above::Mixture(mixture) => {
+                let experts = model.experts_of(self.outputs, masks).expect(IS_MIXTURE);
+                let (inputs, prior) = (values(&experts.inputs), values(&experts.prior));
+                let learnt = mixture.learn(engine, weights, [&inputs, &prior], self.targets);
+                (vec![experts.inputs, experts.prior], learnt)
+            }
+        };
+        let Learnt {
+            losses,
+            d_inputs,
+            d_weights,
+        } = learnt;
+        // Its gradient by each tensor is the one that kernels gave.
+        let product = |(input, gradient): (Tensor<2>, Vec<f32>)| {
+            let gradient = TensorData::new(gradient, input.dims());
+            let gradient = Tensor::from_data(gradient, &input.device());
+            (input * gradient).sum()
+        };
+        let products = inputs.into_iter().zip(d_inputs).map(product);
+        let objective = products.reduce(|one, other| one + other).expect(HAS_INPUT);
         let mut gradients = model.gradients(&plus(objective, self.penalty).backward());
-        for (all, of_head) in gradients.iter_mut().zip(learnt.d_weights) {
-            for (all, of_head) in all.iter_mut().zip(of_head) {
+        for (place, of_head) in d_weights {
+            for (all, of_head) in gradients[place].iter_mut().zip(of_head) {
                 *all += of_head;
             }
         }
-        (learnt.losses, gradients)
+        (losses, gradients)
     }
 }
+
+const IS_MIXTURE: &str = "a head with weights of softmaxes is a mixture";
+const HAS_INPUT: &str = "a head reads something";
 
 fn plus(objective: Tensor<1>, penalty: Option<Tensor<1>>) -> Tensor<1> {
     match penalty {
@@ -147,10 +190,8 @@ impl Learner for TensorLearner {
             penalty,
             targets: window.targets,
         };
-        (self.losses, self.gradients) = match &mut self.head {
-            None => read.learn(&self.model, masks),
-            Some(head) => read.learn_below(head, &self.model, weights, engine, &self.device),
-        };
+        let (model, head) = (&self.model, &mut self.head);
+        (self.losses, self.gradients) = read.learn(model, head, masks, weights, engine);
         self.phases.done(Phase::TensorOperations);
         from_state(&after, window.batch)
     }
@@ -182,7 +223,7 @@ impl Learner for TensorLearner {
 /// A model in the midst of a text.
 struct Position<'a> {
     model: LanguageModel,
-    head: Option<KernelHead>,
+    head: Above,
     weights: &'a Weights,
     /// Those of the layers, packed.
     kept: KeptWeights,
@@ -196,9 +237,7 @@ impl<'a> Position<'a> {
         let vocabulary = weights.iter().next().map_or(0, |words| words.shape[0]);
         let (mut model, mut head) = tensors.model(spec, vocabulary, tensors.device);
         model.set(weights);
-        if let Some(head) = &mut head {
-            head.take(tensors.engine, weights);
-        }
+        head.take(tensors.engine, weights);
         Self {
             state: model.zero_state(batch),
             model,
@@ -229,19 +268,24 @@ impl<'a> Position<'a> {
     }
 
     fn losses(&mut self, outputs: Tensor<2>, targets: &[u32], losses: &mut Vec<f32>) {
+        let (engine, weights) = (&self.engine, self.weights);
         match &mut self.head {
-            None => *losses = numbers(self.model.losses_of(outputs, targets, None)),
-            Some(head) => {
-                let outputs = numbers(outputs);
-                head.losses(&self.engine, self.weights, &outputs, targets, losses);
+            Above::Tensors => *losses = numbers(self.model.losses_of(outputs, targets, None)),
+            Above::Kernels(head) => {
+                head.losses(engine, weights, &numbers(outputs), targets, losses);
+            }
+            Above::Mixture(mixture) => {
+                let experts = self.model.experts_of(outputs, None).expect(IS_MIXTURE);
+                let (inputs, prior) = (numbers(experts.inputs), numbers(experts.prior));
+                *losses = mixture.losses(engine, weights, [&inputs, &prior], targets);
             }
         }
     }
 
     fn scores(&mut self, outputs: Tensor<2>) -> Vec<f32> {
         match &mut self.head {
-            None => numbers(self.model.scores_of(outputs)),
-            Some(head) => {
+            Above::Tensors | Above::Mixture(_) => numbers(self.model.scores_of(outputs)),
+            Above::Kernels(head) => {
                 let outputs = numbers(outputs);
                 head.scores(&self.engine, self.weights, &outputs).to_vec()
             }
