@@ -311,21 +311,56 @@ fn warn_of_other_bits(snapshot: &Snapshot, machine: &Machine) {
     let precision = snapshot.config.train.precision.into();
     let machine = machine.in_precision(precision);
     let now = machine.computes_with(&snapshot.config.model);
-    // `avx2-bf16` is the instruction set and the precision.
-    let parts = |path: &str| {
-        let (set, precision) = path.split_once('-').unwrap_or((path, ""));
-        (set.to_owned(), precision.to_owned())
+    let Some(before) = &snapshot.computed_with else {
+        return;
     };
-    if let Some(before) = &snapshot.computed_with
-        && parts(before).1 == parts(now).1
-        && parts(before).0 != parts(now).0
-    {
-        let (before, now) = (parts(before).0, parts(now).0);
-        alert!(
-            "warning: this run was computed with {before} so far and goes on with {now}: its numbers will differ in their \
-             last bits from those of an undisturbed run; --instructions {before} goes on with the same, where the \
-             processor has them"
-        );
+    let (before, now) = (PathName::of(before), PathName::of(&now));
+    if before.precision != now.precision || before == now {
+        return;
+    }
+    let hint = if before.is_kernels() && now.is_kernels() && before.tensors == now.tensors {
+        let same = before.instructions;
+        format!("; --instructions {same} goes on with the same, where the processor has them")
+    } else {
+        String::new()
+    };
+    alert!(
+        "warning: this run was computed with {before} so far and goes on with {now}: its numbers will differ in their last \
+         bits from those of an undisturbed run{hint}"
+    );
+}
+
+/// A name of what computes: `avx2-bf16` is an instruction set and a precision, `tensors` tensor operations, and `tensors+avx2`
+/// both, where kernels know a part of a model only.
+#[derive(PartialEq)]
+struct PathName<'a> {
+    tensors: bool,
+    /// Empty for none.
+    instructions: &'a str,
+    precision: &'a str,
+}
+
+impl<'a> PathName<'a> {
+    fn of(name: &'a str) -> Self {
+        let (set, precision) = name.split_once('-').unwrap_or((name, ""));
+        let kernels = set.strip_prefix("tensors");
+        Self {
+            tensors: kernels.is_some(),
+            instructions: kernels.unwrap_or(set).trim_start_matches('+'),
+            precision,
+        }
+    }
+
+    fn is_kernels(&self) -> bool {
+        !self.instructions.is_empty()
+    }
+}
+
+impl std::fmt::Display for PathName<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = [if self.tensors { "tensors" } else { "" }, self.instructions];
+        let named = parts.into_iter().filter(|part| !part.is_empty());
+        f.write_str(&named.collect::<Vec<_>>().join("+"))
     }
 }
 

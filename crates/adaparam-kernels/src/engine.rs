@@ -5,7 +5,9 @@ use crate::simd::Instructions;
 use crate::threads::Pool;
 use std::sync::Arc;
 
-/// What every kernel runs on: a pool of threads, an instruction set, and the numbers that products multiply.
+/// What every kernel runs on: a pool of threads, an instruction set, and the numbers that products multiply. Clones share the
+/// threads.
+#[derive(Clone)]
 pub struct Engine {
     pool: Arc<Pool>,
     path: Path,

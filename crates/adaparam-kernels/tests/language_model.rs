@@ -5,7 +5,7 @@ mod support;
 use adaparam_kernels::Engine;
 use adaparam_kernels::adam::{Adam, Parameter};
 use adaparam_kernels::embedding::{Lookup, apply_mask};
-use adaparam_kernels::softmax::{Gradient, Projection, Softmax};
+use adaparam_kernels::softmax::{Gradient, Mixture, Projection, Softmax};
 use proptest::prelude::*;
 use support::{Numbers, assert_close, engines};
 
@@ -120,6 +120,55 @@ proptest! {
             assert_close("d_input", &result.d_input, &d_input, 1e-4, 1e-5);
             assert_close("d_weight", &result.d_weight, &d_weight, 1e-4, 1e-5);
             assert_close("d_bias", &result.d_bias, &d_bias, 1e-4, 1e-5);
+        }
+    }
+
+    #[test]
+    fn a_mixture_of_softmaxes_is_its_formula_in_any_chunks(
+        (mixtures, experts, width, vocabulary) in (1..9usize, 1..6usize, 1..20usize, prop_oneof![1..60usize, 500..600usize]),
+        rows_at_once in 1..40usize, seed: u64,
+    ) {
+        let mut numbers = Numbers(seed);
+        let rows = mixtures * experts;
+        let weight = numbers.vec(vocabulary * width, 1.0);
+        let bias = numbers.vec(vocabulary, 3.0);
+        let input = numbers.vec(rows * width, 2.0);
+        let prior = numbers.vec(rows, 2.0);
+        let target = |numbers: &mut Numbers| ((numbers.next() * 0.5 + 0.5) * vocabulary as f64) as u32;
+        let targets: Vec<u32> = (0..mixtures).flat_map(|_| vec![target(&mut numbers); experts]).collect();
+        let projection = Projection { weight: &weight, bias: &bias, width };
+        let [of_each, ..] = naive_softmax(&weight, &bias, width, &input, &targets, 1.0);
+        // Of each row what it has of its mixture's likelihood: of a softmax that is alone all, whatever its prior.
+        let joint: Vec<f64> = of_each.iter().zip(&prior).map(|(loss, &prior)| (f64::from(prior) - loss).exp()).collect();
+        let sums: Vec<f64> = joint.chunks(experts).map(|joint| joint.iter().sum()).collect();
+        let mut expected = [vec![0.0; input.len()], vec![0.0; weight.len()], vec![0.0; bias.len()]];
+        for row in 0..rows {
+            let scale = 0.25 * joint[row] / sums[row / experts];
+            let own = row * width..(row + 1) * width;
+            let [_, d_input, d_weight, d_bias] =
+                naive_softmax(&weight, &bias, width, &input[own.clone()], &targets[row..=row], scale);
+            expected[0][own].copy_from_slice(&d_input);
+            for (sum, own) in expected[1..].iter_mut().zip([d_weight, d_bias]) {
+                sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+            }
+        }
+        for engine in engines() {
+            let nan = |len: usize| vec![f32::NAN; len];
+            let (mut losses, mut d_input) = (nan(rows), nan(input.len()));
+            let (mut d_weight, mut d_bias) = (nan(weight.len()), nan(bias.len()));
+            let mut softmax = Softmax::with_chunk(rows_at_once * vocabulary);
+            softmax.pack(&engine, &projection);
+            let mixture = Mixture { experts, prior: &prior };
+            let mut gradient = Gradient { d_input: &mut d_input, d_weight: &mut d_weight, d_bias: &mut d_bias };
+            softmax.mixed_gradient(&engine, &projection, &input, &targets, 0.25, mixture, &mut losses, &mut gradient);
+            assert_close("losses of each", &losses, &of_each, 1e-5, 1e-5);
+            assert_close("d_input", &d_input, &expected[0], 1e-4, 1e-5);
+            assert_close("d_weight", &d_weight, &expected[1], 1e-4, 1e-5);
+            assert_close("d_bias", &d_bias, &expected[2], 1e-4, 1e-5);
+            let mut mixed = nan(mixtures);
+            mixture.losses(&losses, &mut mixed);
+            let sums: Vec<f64> = sums.iter().map(|sum| -sum.ln()).collect();
+            assert_close("losses", &mixed, &sums, 1e-5, 1e-5);
         }
     }
 

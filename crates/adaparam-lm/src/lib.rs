@@ -71,8 +71,8 @@ pub use export::{FileNote, OpenedModel, adopt, export, open_model};
 pub use forecast::{Forecast, MemoryForecast};
 pub use generate::{Generator, Sampling};
 pub use head::{
-    Head, HeadChoice, HeadGradients, HeadKernels, HeadKind, HeadSizes, HeadWeights, Heads,
-    MixtureSettings, SoftmaxSettings,
+    Experts, Head, HeadChoice, HeadGradients, HeadKernels, HeadKind, HeadSizes, HeadWeights, Heads,
+    MixtureSettings, SoftmaxSettings, SoftmaxWeights,
 };
 pub use history::{EpochHistory, RunHistory};
 pub use hub::{HubCard, hub_files, is_hub_file};

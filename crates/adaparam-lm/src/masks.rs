@@ -76,7 +76,7 @@ impl WindowMasks {
     }
 
     /// Draws the masks for a window of some steps and columns, where `sharing` says what one mask serves.
-    pub(crate) fn draw_shared(
+    pub fn draw_shared(
         place: MaskPlace,
         [steps, batch]: [usize; 2],
         of: &Droppable,

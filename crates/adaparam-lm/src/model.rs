@@ -4,7 +4,7 @@
 //! there are no kernels.
 
 use adaparam::parameters::{Parameters, parameter};
-use adaparam::recurrent::{Execution, Masks, Recurrent, State};
+use adaparam::recurrent::{Execution, Masks, Recurrent, State, one_window};
 use adaparam_data::draw::{Draws, Purpose};
 use adaparam_data::text::Window;
 use burn::module::Param;
@@ -13,7 +13,7 @@ use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 
 use crate::compute::Penalties;
 use crate::config::ModelSpec;
-use crate::head::{Head, HeadSizes};
+use crate::head::{Experts, Head, HeadSizes};
 use crate::initial::draw_alone;
 use crate::masks::{Droppable, WindowMasks};
 use crate::weights::{ParameterShape, Storage, Weights};
@@ -39,14 +39,13 @@ pub struct LanguageModel {
 }
 
 impl LanguageModel {
-    /// The model for a vocabulary of so many words. Nothing is drawn until it is needed.
+    /// The model for a vocabulary of so many words, step by step as tensor operations. Nothing is drawn until it is needed.
     pub fn new(spec: &ModelSpec, vocabulary: usize, device: &Device) -> Self {
         let uniform = Initializer::Uniform {
             min: -spec.embedding_bound,
             max: spec.embedding_bound,
         };
         let mut layers = spec.cell.settings().init(spec.sizes(), device);
-        // Where kernels can compute a window, the whole model goes through them, without tensors.
         layers.set_execution(Execution::Readable);
         Self {
             embedding: uniform.init([vocabulary, spec.embedding], device),
@@ -63,6 +62,13 @@ impl LanguageModel {
             output: spec.sizes().d_output,
             device: device.clone(),
         }
+    }
+
+    /// The same model with windows of its layers computed as `execution` says.
+    #[must_use]
+    pub fn with_execution(mut self, execution: Execution) -> Self {
+        self.layers.set_execution(execution);
+        self
     }
 
     /// The recurrent layers.
@@ -230,13 +236,28 @@ impl LanguageModel {
         masks: Option<&WindowMasks>,
     ) -> Tensor<1> {
         let targets = int_tensor(targets, &self.device);
-        let width = self.head.dropout().map_or(0, |(width, _)| width);
-        let mask = masks.and_then(|masks| masks.head.clone()).map(|mask| {
-            let shape = [mask.len() / width, width];
-            Tensor::from_data(TensorData::new(mask, shape), &self.device)
-        });
+        let mask = self.head_mask(masks);
         self.head
             .losses(self.embedding.val(), outputs, targets, mask)
+    }
+
+    /// What the softmaxes of a mixture are computed from where the layers gave `outputs`; see [`Head::experts`].
+    pub(crate) fn experts_of(
+        &self,
+        outputs: Tensor<2>,
+        masks: Option<&WindowMasks>,
+    ) -> Option<Experts> {
+        self.head.experts(outputs, self.head_mask(masks))
+    }
+
+    fn head_mask(&self, masks: Option<&WindowMasks>) -> Option<Tensor<2>> {
+        let (width, _) = self.head.dropout()?;
+        let mask = masks?.head.clone()?;
+        let shape = [mask.len() / width, width];
+        Some(Tensor::from_data(
+            TensorData::new(mask, shape),
+            &self.device,
+        ))
     }
 
     /// The scores of every word where the layers gave `outputs`.
@@ -332,21 +353,27 @@ impl LanguageModel {
         }
     }
 
-    /// The layers' output with other masks at every step.
+    /// The layers' output with other masks at every step, for which they have no operation of a whole window.
     fn step_by_step(
         &self,
         words: Tensor<3>,
         mut state: State,
         masks: &[Masks],
     ) -> (Tensor<3>, State) {
-        let mut outputs: Vec<Tensor<3>> = Vec::with_capacity(masks.len());
-        for (t, masks) in masks.iter().enumerate() {
-            let x = words.clone().narrow(0, t, 1);
-            let (output, after) = self.layers.unroll(x, Some(state), Some(masks));
-            outputs.push(output);
-            state = after;
+        let steps = || {
+            let mut outputs: Vec<Tensor<3>> = Vec::with_capacity(masks.len());
+            for (t, masks) in masks.iter().enumerate() {
+                let x = words.clone().narrow(0, t, 1).squeeze_dim::<2>(0);
+                let (output, after) = self.layers.step(x, state, Some(masks));
+                outputs.push(output.unsqueeze_dim(0));
+                state = after;
+            }
+            (Tensor::cat(outputs, 0), state)
+        };
+        match self.layers.execution() {
+            Execution::Readable => steps(),
+            Execution::Fused | Execution::FusedBf16 => one_window(steps),
         }
-        (Tensor::cat(outputs, 0), state)
     }
 }
 

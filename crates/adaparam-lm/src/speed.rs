@@ -64,8 +64,8 @@ pub struct Speed {
     pub parts: usize,
     /// Threads, of each rank where there are several.
     pub threads: usize,
-    /// The instruction set, and with narrow numbers the precision: `avx2`, `avx2-bf16`.
-    pub instructions: &'static str,
+    /// As [`Machine::computes_with`] says.
+    pub instructions: String,
     /// What products are computed in.
     pub precision: &'static str,
     /// How many were measured, after the first ones.

@@ -132,7 +132,7 @@ pub fn train(
     keeper.announce(&begun(snapshot))?;
     let mut batch = BatchLearner::new(&snapshot.config, vocabulary, &columns, machine, team);
     batch.carry(snapshot.state.take());
-    snapshot.computed_with = Some(machine.computes_with(&model).to_owned());
+    snapshot.computed_with = Some(machine.computes_with(&model));
 
     while snapshot.counters.epoch < spec.epochs
         && !spec.stops_after(&snapshot.counters.valid_losses)

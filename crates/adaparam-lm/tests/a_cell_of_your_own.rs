@@ -60,7 +60,9 @@ fn trained(run: &Path, corpus: &Corpus, steps: usize) -> Outcome {
     });
     let mut observers = Observers::none().with(&mut watch);
     let machine = Machine::cpu(1);
-    assert_eq!(machine.computes_with(&snapshot.config.model), "tensors");
+    let kernels = machine.engine.path().name();
+    let expected = format!("tensors+{kernels}");
+    assert_eq!(machine.computes_with(&snapshot.config.model), expected);
     train(
         &mut snapshot,
         corpus,

@@ -384,6 +384,16 @@ fn going_on_with_other_instructions_is_said() {
         told.contains("computed with avx1024 so far and goes on with portable"),
         "{told}"
     );
+    assert!(told.contains("--instructions avx1024 goes on"), "{told}");
+    // As tensor operations alone, which computed every other cell once.
+    let before = head.replacen("\"portable\"", "\"tensors\"", 1);
+    replace_in_checkpoint(&newest, "checkpoint.json", before.as_bytes());
+    let told = stderr(&tiny.run(&["resume", "run", "--instructions", "portable"]));
+    assert!(
+        told.contains("computed with tensors so far and goes on with portable"),
+        "{told}"
+    );
+    assert!(!told.contains("--instructions"), "{told}");
     for command in [
         &["resume", "run", "--instructions", "avx1024"][..],
         &[

@@ -3,7 +3,7 @@
 use super::forward::Normaliser;
 use super::pointwise::Part;
 use super::words::Words;
-use super::{Projection, STRIDE, Softmax};
+use super::{Mixture, Projection, STRIDE, Softmax};
 use crate::Engine;
 use crate::gemm::{Phase, RoundInPlace, tile};
 use crate::grid::{Writes, number_unless_faded};
@@ -16,8 +16,8 @@ const ROWS: usize = 56;
 const TASKS: usize = 4;
 
 impl Softmax {
-    /// Keeps the exponentials of all logits, and the factors that turn them into the gradients of `scale` times the losses, less
-    /// `scale` at the targets. Writes losses and the gradient of the input.
+    /// Keeps the exponentials of all logits, what each row counts in `scale` times the losses of the mixtures, and the factors
+    /// that turn exponentials into gradients, less that at the targets. Writes losses and the gradient of the input.
     ///
     /// A row's exponentials are relative to its largest logit so far. Where a block of words has a larger one, the row's sum of
     /// products is brought down to it before the block's own are added.
@@ -28,6 +28,7 @@ impl Softmax {
         input: &[f32],
         targets: &[u32],
         scale: f32,
+        mixture: Mixture<'_>,
         loss: &mut [f32],
         d_input: &mut [f32],
     ) {
@@ -35,29 +36,36 @@ impl Softmax {
         let vocabulary = projection.vocabulary();
         let rows = targets.len();
         let blocks = Words::blocks(vocabulary);
-        let tasks = (rows.div_ceil(TASKS * ROWS) * TASKS).min(rows);
+        let experts = mixture.experts;
+        let groups = rows / experts;
+        let tasks = (rows.div_ceil(TASKS * ROWS) * TASKS).min(groups);
         let mut exponentials = std::mem::take(&mut self.logits);
         let mut parts = std::mem::take(&mut self.parts);
         let mut factors = std::mem::take(&mut self.factors);
+        let mut scales = std::mem::take(&mut self.scales);
         parts.clear();
         parts.resize(blocks * rows, Part::NOTHING);
         factors.resize(blocks * rows);
+        scales.resize(rows);
         {
             let exponentials = Parts::new(&mut exponentials);
             let parts = Parts::new(&mut parts);
             let factors = Parts::new(&mut factors);
+            let scales = Parts::new(&mut scales);
             let loss = Parts::new(loss);
             let d_input = Parts::new(d_input);
             let this = &*self;
             engine.pool().run(tasks, |task, _| {
-                let (first, last) = (rows * task / tasks, rows * (task + 1) / tasks);
+                let first = groups * task / tasks * experts;
+                let last = groups * (task + 1) / tasks * experts;
                 let count = last - first;
                 let targets = &targets[first..last];
                 // SAFETY: this task alone has these rows of every array.
-                let (loss, d_input) = unsafe {
+                let (loss, d_input, scales) = unsafe {
                     (
                         loss.get(first..last),
                         d_input.get(first * width..last * width),
+                        scales.get(first..last),
                     )
                 };
                 // SAFETY: as above; no two parts of the same block are in use at once.
@@ -109,13 +117,20 @@ impl Softmax {
                         );
                     };
                 }
+                let normaliser =
+                    |row: usize| Normaliser::of((0..blocks).map(|block| part_of(block)[row]));
+                for (row, loss) in loss.iter_mut().enumerate() {
+                    *loss = normaliser(row).loss(*loss);
+                }
+                mixture.of(first..last).posterior(loss, scales);
                 let sums = d_input.chunks_exact_mut(width);
-                for (row, ((loss, sums), &target)) in
-                    loss.iter_mut().zip(sums).zip(targets).enumerate()
+                for (row, ((of_row, sums), &target)) in
+                    scales.iter_mut().zip(sums).zip(targets).enumerate()
                 {
+                    *of_row *= scale;
+                    let scale = *of_row;
+                    let normaliser = normaliser(row);
                     let part = |block: usize| part_of(block)[row];
-                    let normaliser = Normaliser::of((0..blocks).map(part));
-                    *loss = normaliser.loss(*loss);
                     for block in 0..blocks {
                         let factor = f64::from(scale) * normaliser.factor(part(block));
                         let at = block * rows + first + row;
@@ -133,6 +148,7 @@ impl Softmax {
         self.logits = exponentials;
         self.parts = parts;
         self.factors = factors;
+        self.scales = scales;
     }
 }
 

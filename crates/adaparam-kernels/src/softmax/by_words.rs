@@ -20,7 +20,6 @@ impl Softmax {
         projection: &Projection<'_>,
         input: &[f32],
         targets: &[u32],
-        scale: f32,
         gradient: &mut Gradient<'_>,
         add: bool,
     ) {
@@ -34,6 +33,7 @@ impl Softmax {
         let d_weight = Parts::new(gradient.d_weight);
         let d_bias = Parts::new(gradient.d_bias);
         let (exponentials, factors) = (&self.logits, &self.factors);
+        let scales = &self.scales;
         engine
             .pool()
             .run(Words::blocks(vocabulary), |block, thread| {
@@ -75,7 +75,7 @@ impl Softmax {
                     });
                 }
                 for (row, column) in words.targeted(targets) {
-                    let word = words.first + column;
+                    let (word, scale) = (words.first + column, scales[row]);
                     let input = &input[row * width..(row + 1) * width];
                     // SAFETY: the words of this block belong to this task.
                     unsafe {

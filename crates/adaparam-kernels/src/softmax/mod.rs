@@ -8,6 +8,7 @@
 mod by_rows;
 mod by_words;
 mod forward;
+mod mixture;
 mod pointwise;
 mod words;
 
@@ -16,6 +17,7 @@ use crate::gemm::{GROUP, Panels, Source, contiguous_groups};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
 use crate::threads::Parts;
+pub use mixture::Mixture;
 use pointwise::{AddBias, Part};
 use words::{WORDS, Words};
 
@@ -72,6 +74,8 @@ pub struct Softmax {
     parts: Vec<Part>,
     /// For every block of words and row: what makes gradients of exponentials.
     factors: Buffer,
+    /// For every row: what its loss counts in the objective.
+    scales: Buffer,
     /// Panels of the input, scaled, for each thread.
     scaled: Buffer,
 }
@@ -102,6 +106,7 @@ impl Softmax {
             logits: Buffer::default(),
             parts: Vec::new(),
             factors: Buffer::default(),
+            scales: Buffer::default(),
             scaled: Buffer::default(),
         }
     }
@@ -175,7 +180,31 @@ impl Softmax {
         loss: &mut [f32],
         gradient: &mut Gradient<'_>,
     ) -> f64 {
+        let alone = Mixture::ALONE;
+        self.mixed_gradient(
+            engine, projection, input, targets, scale, alone, loss, gradient,
+        );
+        loss.iter().copied().map(f64::from).sum()
+    }
+
+    /// Negative log-likelihood of every target by each softmax of a mixture, whose rows follow each other and have the same
+    /// target, and the gradients of `scale` times the sum of [`Mixture::losses`].
+    ///
+    /// # Panics
+    /// As [`Softmax::gradient`], or if the rows are not whole mixtures with a prior for each.
+    pub fn mixed_gradient(
+        &mut self,
+        engine: &Engine,
+        projection: &Projection<'_>,
+        input: &[f32],
+        targets: &[u32],
+        scale: f32,
+        mixture: Mixture<'_>,
+        loss: &mut [f32],
+        gradient: &mut Gradient<'_>,
+    ) {
         check(projection, input, targets, loss);
+        mixture.check(targets.len());
         let Projection { weight, width, .. } = *projection;
         let vocabulary = projection.vocabulary();
         assert_eq!(
@@ -207,28 +236,23 @@ impl Softmax {
             gradient.d_weight.fill(0.0);
         }
         let rows_at_once = (self.chunk / vocabulary.max(1)).clamp(1, targets.len().max(1));
+        let rows_at_once = rows_at_once.next_multiple_of(mixture.experts);
         self.logits
             .resize(Words::blocks(vocabulary) * rows_at_once * STRIDE);
         let chunks = targets
             .chunks(rows_at_once)
             .zip(loss.chunks_mut(rows_at_once));
         for (index, (targets, loss)) in chunks.enumerate() {
-            let range =
-                index * rows_at_once * width..(index * rows_at_once + targets.len()) * width;
+            let rows = index * rows_at_once..index * rows_at_once + targets.len();
+            let range = rows.start * width..rows.end * width;
             let input = &input[range.clone()];
             let d_input = &mut gradient.d_input[range];
-            self.by_rows(engine, projection, input, targets, scale, loss, d_input);
-            self.by_words(
-                engine,
-                projection,
-                input,
-                targets,
-                scale,
-                gradient,
-                index > 0,
+            let own = mixture.of(rows);
+            self.by_rows(
+                engine, projection, input, targets, scale, own, loss, d_input,
             );
+            self.by_words(engine, projection, input, targets, gradient, index > 0);
         }
-        loss.iter().copied().map(f64::from).sum()
     }
 }
 

@@ -6,9 +6,10 @@ use adaparam_kernels::embedding::{Lookup, apply_mask};
 use adaparam_kernels::memory::Buffer;
 use adaparam_kernels::stack::{Keep, Operands, Runner, Stack, State, Weights as PackedWeights};
 
+use super::head::Slices;
 use super::phases::{Phase, Phases};
-use super::{Carried, HeadReader, LayerWeight, Learner, Penalties, Probe, Reader, Seen};
-use crate::head::{HeadGradients, HeadKernels, HeadWeights};
+use super::{Carried, LayerWeight, Learner, Penalties, Probe, Reader, Seen};
+use crate::head::{HeadGradients, HeadKernels};
 use crate::masks::WindowMasks;
 use crate::model::LanguageModel;
 use crate::weights::Weights;
@@ -61,33 +62,6 @@ impl Plan {
         Carried {
             batch,
             parts: names.zip(state.parts.iter().cloned()).collect(),
-        }
-    }
-}
-
-/// The weights as kernels take them.
-struct Slices<'a> {
-    embedding: &'a [f32],
-    head: &'a [&'a [f32]],
-    layers: &'a [&'a [f32]],
-}
-
-impl<'a> Slices<'a> {
-    fn of(all: &'a [&'a [f32]], of_head: usize) -> Self {
-        let (embedding, rest) = all.split_first().expect("a model has word vectors");
-        let (head, layers) = rest.split_at(of_head);
-        Self {
-            embedding,
-            head,
-            layers,
-        }
-    }
-
-    fn of_head(&self, width: usize) -> HeadWeights<'a> {
-        HeadWeights {
-            embedding: self.embedding,
-            width,
-            own: self.head,
         }
     }
 }
@@ -432,38 +406,5 @@ impl Probe for KernelReader<'_> {
                 values,
             })
             .collect()
-    }
-}
-
-pub(super) struct KernelHead {
-    plan: Plan,
-    scores: Vec<f32>,
-}
-
-impl KernelHead {
-    pub(super) fn new(plan: Plan) -> Self {
-        Self {
-            plan,
-            scores: Vec::new(),
-        }
-    }
-}
-
-impl HeadReader for KernelHead {
-    fn take(&mut self, engine: &Engine, weights: &Weights) {
-        let all = weights.slices();
-        let of_head = Slices::of(&all, self.plan.of_head).of_head(self.plan.width);
-        self.plan.head.pack(engine, of_head);
-    }
-
-    fn scores(&mut self, engine: &Engine, weights: &Weights, outputs: &[f32]) -> &[f32] {
-        let all = weights.slices();
-        let of_head = Slices::of(&all, self.plan.of_head).of_head(self.plan.width);
-        let rows = outputs.len() / self.plan.width;
-        self.scores.resize(rows * self.plan.vocabulary, 0.0);
-        self.plan
-            .head
-            .scores(engine, of_head, outputs, &mut self.scores);
-        &self.scores
     }
 }

@@ -4,13 +4,19 @@
 //! kernels, which do in a few passes over memory what tensor operations do in hundreds, and through Burn's tensor
 //! operations on any device, which is also what the kernels are tested against. The weights are plain numbers that
 //! belong to neither.
+//!
+//! Where the kernels know a part of a model only, tensor operations compute the rest: layers that they do not know have their
+//! products, layers that they know are one operation of Burn's graph below a head that they do not, and a head that they
+//! know, or the softmaxes of a mixture, stand on layers that they do not.
 
+mod head;
 mod kernels;
 mod penalties;
 mod phases;
 mod probe;
 mod tensors;
 
+use adaparam::recurrent::Execution;
 use adaparam_data::text::Window;
 use adaparam_kernels::simd::Instructions;
 use adaparam_kernels::{Engine, Precision};
@@ -118,13 +124,16 @@ pub struct Machine {
     pub means: Means,
 }
 
+/// What tensor operations are called in records.
+const TENSORS: &str = "tensors";
+
 /// What computes windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Means {
-    /// The CPU kernels, where they know the layers and the head, and tensors elsewhere.
+    /// The CPU kernels for what they know of a model, and tensors for the rest.
     Kernels,
-    /// Burn's tensor operations and autodiff.
+    /// Burn's tensor operations and autodiff alone.
     #[serde(rename = "readable")]
     Tensors,
 }
@@ -168,12 +177,14 @@ impl Machine {
         Ok(self.in_precision(precision))
     }
 
-    /// What computes models of `spec` here: the kernels' path, such as `avx2` or `avx2-bf16`, or `tensors`. Results are the
-    /// same bits where this is the same.
-    pub fn computes_with(&self, spec: &ModelSpec) -> &'static str {
+    /// What computes models of `spec` here: the kernels' path, such as `avx2` or `avx2-bf16`; `tensors`; or both, such as
+    /// `tensors+avx2`. Results are the same bits where this is the same.
+    pub fn computes_with(&self, spec: &ModelSpec) -> String {
+        let path = self.engine.path().name();
         match self.kernels(spec, 1) {
-            Some(_) => self.engine.path().name(),
-            None => "tensors",
+            Some(_) => path.to_owned(),
+            None if self.prefers_kernels() => format!("{TENSORS}+{path}"),
+            None => TENSORS.to_owned(),
         }
     }
 
@@ -181,7 +192,11 @@ impl Machine {
     pub fn learner(&self, spec: &ModelSpec, vocabulary: usize) -> Box<dyn Learner> {
         match self.kernels(spec, vocabulary) {
             Some(kernels) => Box::new(kernels::KernelLearner::new(kernels)),
-            None => Box::new(tensors::TensorLearner::new(spec, vocabulary, &self.device)),
+            None => Box::new(tensors::TensorLearner::new(
+                spec,
+                vocabulary,
+                &self.tensors(),
+            )),
         }
     }
 
@@ -204,7 +219,7 @@ impl Machine {
                 spec,
                 weights,
                 batch,
-                &self.device,
+                &self.tensors(),
             )),
         }
     }
@@ -226,25 +241,44 @@ impl Machine {
                 spec,
                 weights,
                 batch,
-                &self.device,
+                &self.tensors(),
             )),
         }
     }
 
     /// The head of models of `spec`, alone.
     pub fn head(&self, spec: &ModelSpec, vocabulary: usize) -> Box<dyn HeadReader> {
-        match self.kernels(spec, vocabulary) {
-            Some(kernels) => Box::new(kernels::KernelHead::new(kernels)),
-            None => Box::new(tensors::TensorHead::new(spec, vocabulary, &self.device)),
+        let model = LanguageModel::new(spec, vocabulary, &self.device);
+        let kernels = self.prefers_kernels().then(|| head::KernelHead::of(&model));
+        match kernels.flatten() {
+            Some(kernels) => Box::new(kernels),
+            None => Box::new(tensors::TensorHead::new(model, &self.device)),
         }
+    }
+
+    /// Whether kernels are asked for and tensors are where they compute.
+    fn prefers_kernels(&self) -> bool {
+        self.means == Means::Kernels && self.device == Device::flex()
     }
 
     /// What kernels need to know of a model, if they know its layers and its head.
     fn kernels(&self, spec: &ModelSpec, vocabulary: usize) -> Option<kernels::Plan> {
-        let is_cpu = self.device == Device::flex();
-        (self.means == Means::Kernels && is_cpu)
+        self.prefers_kernels()
             .then(|| kernels::Plan::of(&LanguageModel::new(spec, vocabulary, &self.device)))
             .flatten()
+    }
+
+    /// How tensors compute models here.
+    fn tensors(&self) -> tensors::Tensors<'_> {
+        tensors::Tensors {
+            device: &self.device,
+            engine: &self.engine,
+            execution: if self.prefers_kernels() {
+                Execution::Fused
+            } else {
+                Execution::Readable
+            },
+        }
     }
 }
 

@@ -1,10 +1,13 @@
-//! Windows through Burn's tensor operations, on any device.
+//! Windows through Burn's tensor operations, on any device; on the CPU with kernels for what they know of a model.
 
-use adaparam::recurrent::State;
+use std::sync::Arc;
+
+use adaparam::recurrent::{Execution, KeptWeights, State, on_engine};
 use adaparam_data::text::Window;
 use adaparam_kernels::Engine;
 use burn::tensor::{Device, Tensor, TensorData};
 
+use super::head::{KernelHead, KernelMixture, Learnt};
 use super::phases::{Phase, Phases};
 use super::{Carried, HeadReader, LayerWeight, Learner, Penalties, Probe, Reader, Seen};
 use crate::config::ModelSpec;
@@ -12,8 +15,60 @@ use crate::masks::WindowMasks;
 use crate::model::{LanguageModel, numbers};
 use crate::weights::Weights;
 
+/// Where and how tensors compute.
+pub(super) struct Tensors<'a> {
+    pub(super) device: &'a Device,
+    /// Of products and kernels, where `execution` asks for them.
+    pub(super) engine: &'a Engine,
+    pub(super) execution: Execution,
+}
+
+impl Tensors<'_> {
+    /// The model, and what computes its head.
+    fn model(
+        &self,
+        spec: &ModelSpec,
+        vocabulary: usize,
+        device: &Device,
+    ) -> (LanguageModel, Above) {
+        let model = LanguageModel::new(spec, vocabulary, device).with_execution(self.execution);
+        let above = match self.execution {
+            Execution::Readable => Above::Tensors,
+            Execution::Fused | Execution::FusedBf16 => Above::of(&model),
+        };
+        (model, above)
+    }
+}
+
+/// What computes the head.
+enum Above {
+    Tensors,
+    Kernels(KernelHead),
+    /// Tensors up to what its softmaxes read.
+    Mixture(KernelMixture),
+}
+
+impl Above {
+    fn of(model: &LanguageModel) -> Self {
+        let whole = KernelHead::of(model).map(Self::Kernels);
+        whole
+            .or_else(|| KernelMixture::of(model).map(Self::Mixture))
+            .unwrap_or(Self::Tensors)
+    }
+
+    /// Takes the weights for what is read.
+    fn take(&mut self, engine: &Engine, weights: &Weights) {
+        match self {
+            Self::Tensors => (),
+            Self::Kernels(head) => head.take(engine, weights),
+            Self::Mixture(mixture) => mixture.take(engine, weights),
+        }
+    }
+}
+
 pub(super) struct TensorLearner {
     model: LanguageModel,
+    head: Above,
     device: Device,
     penalties: Penalties,
     losses: Vec<f32>,
@@ -25,10 +80,12 @@ pub(super) struct TensorLearner {
 }
 
 impl TensorLearner {
-    pub(super) fn new(spec: &ModelSpec, vocabulary: usize, device: &Device) -> Self {
-        let device = device.clone().autodiff();
+    pub(super) fn new(spec: &ModelSpec, vocabulary: usize, tensors: &Tensors<'_>) -> Self {
+        let device = tensors.device.clone().autodiff();
+        let (model, head) = tensors.model(spec, vocabulary, &device);
         Self {
-            model: LanguageModel::new(spec, vocabulary, &device),
+            model,
+            head,
             device,
             penalties: Penalties::default(),
             losses: Vec::new(),
@@ -40,10 +97,78 @@ impl TensorLearner {
     }
 }
 
+/// A window up to what its layers give.
+struct Read<'a> {
+    outputs: Tensor<2>,
+    penalty: Option<Tensor<1>>,
+    targets: &'a [u32],
+}
+
+impl Read<'_> {
+    /// Losses and gradients. Where kernels compute the head, the graph begins with the gradients that they give.
+    fn learn(
+        self,
+        model: &LanguageModel,
+        head: &mut Above,
+        masks: Option<&WindowMasks>,
+        weights: &Weights,
+        engine: &Engine,
+    ) -> (Vec<f32>, Vec<Vec<f32>>) {
+        let values = |tensor: &Tensor<2>| numbers(tensor.clone().detach());
+        let (inputs, learnt) = match head {
+            Above::Tensors => {
+                let losses = model.losses_of(self.outputs, self.targets, masks);
+                let gradients = plus(losses.clone().mean(), self.penalty).backward();
+                return (numbers(losses), model.gradients(&gradients));
+            }
+            Above::Kernels(head) => {
+                let learnt = head.learn(engine, weights, &values(&self.outputs), self.targets);
+                (vec![self.outputs], learnt)
+            }
+            Above::Mixture(mixture) => {
+                let experts = model.experts_of(self.outputs, masks).expect(IS_MIXTURE);
+                let (inputs, prior) = (values(&experts.inputs), values(&experts.prior));
+                let learnt = mixture.learn(engine, weights, [&inputs, &prior], self.targets);
+                (vec![experts.inputs, experts.prior], learnt)
+            }
+        };
+        let Learnt {
+            losses,
+            d_inputs,
+            d_weights,
+        } = learnt;
+        // Its gradient by each tensor is the one that kernels gave.
+        let product = |(input, gradient): (Tensor<2>, Vec<f32>)| {
+            let gradient = TensorData::new(gradient, input.dims());
+            let gradient = Tensor::from_data(gradient, &input.device());
+            (input * gradient).sum()
+        };
+        let products = inputs.into_iter().zip(d_inputs).map(product);
+        let objective = products.reduce(|one, other| one + other).expect(HAS_INPUT);
+        let mut gradients = model.gradients(&plus(objective, self.penalty).backward());
+        for (place, of_head) in d_weights {
+            for (all, of_head) in gradients[place].iter_mut().zip(of_head) {
+                *all += of_head;
+            }
+        }
+        (losses, gradients)
+    }
+}
+
+const IS_MIXTURE: &str = "a head with weights of softmaxes is a mixture";
+const HAS_INPUT: &str = "a head reads something";
+
+fn plus(objective: Tensor<1>, penalty: Option<Tensor<1>>) -> Tensor<1> {
+    match penalty {
+        Some(penalty) => objective + penalty,
+        None => objective,
+    }
+}
+
 impl Learner for TensorLearner {
     fn learn(
         &mut self,
-        _: &Engine,
+        engine: &Engine,
         weights: &Weights,
         window: &Window<'_>,
         state: Option<Carried>,
@@ -56,17 +181,17 @@ impl Learner for TensorLearner {
             || zeros.clone(),
             |state| to_state(&zeros, state, &self.device),
         );
-        let (outputs, penalty, after) = self.model.penalised(window, state, masks, self.penalties);
+        let (outputs, penalty, after) = on_engine(&Arc::new(engine.clone()), || {
+            self.model.penalised(window, state, masks, self.penalties)
+        });
         self.outputs = Some(outputs.clone().detach());
-        let losses = self.model.losses_of(outputs, window.targets, masks);
-        let mean = losses.clone().mean();
-        let objective = match penalty {
-            Some(penalty) => mean + penalty,
-            None => mean,
+        let read = Read {
+            outputs,
+            penalty,
+            targets: window.targets,
         };
-        let gradients = objective.backward();
-        self.gradients = self.model.gradients(&gradients);
-        self.losses = numbers(losses);
+        let (model, head) = (&self.model, &mut self.head);
+        (self.losses, self.gradients) = read.learn(model, head, masks, weights, engine);
         self.phases.done(Phase::TensorOperations);
         from_state(&after, window.batch)
     }
@@ -95,10 +220,86 @@ impl Learner for TensorLearner {
     }
 }
 
-pub(super) struct TensorReader {
+/// A model in the midst of a text.
+struct Position<'a> {
     model: LanguageModel,
+    head: Above,
+    weights: &'a Weights,
+    /// Those of the layers, packed.
+    kept: KeptWeights,
+    engine: Arc<Engine>,
     batch: usize,
     state: State,
+}
+
+impl<'a> Position<'a> {
+    fn new(spec: &ModelSpec, weights: &'a Weights, batch: usize, tensors: &Tensors<'_>) -> Self {
+        let vocabulary = weights.iter().next().map_or(0, |words| words.shape[0]);
+        let (mut model, mut head) = tensors.model(spec, vocabulary, tensors.device);
+        model.set(weights);
+        head.take(tensors.engine, weights);
+        Self {
+            state: model.zero_state(batch),
+            model,
+            head,
+            weights,
+            kept: KeptWeights::default(),
+            engine: Arc::new(tensors.engine.clone()),
+            batch,
+        }
+    }
+
+    /// Reads words, `[T, B]`; what the layers give, `[T B, D]`.
+    fn read(&mut self, words: &[u32]) -> Tensor<2> {
+        let window = Window {
+            start: 0,
+            steps: words.len() / self.batch,
+            batch: self.batch,
+            inputs: words,
+            targets: words,
+        };
+        let (outputs, after) = on_engine(&self.engine, || {
+            let state = self.state.clone();
+            self.kept
+                .during(|| self.model.outputs(&window, state, None))
+        });
+        self.state = after;
+        outputs
+    }
+
+    /// What the policies of each layer made of the state.
+    fn policies(&self) -> Vec<(String, Tensor<2>)> {
+        self.model.layers().policies(&self.state)
+    }
+
+    fn losses(&mut self, outputs: Tensor<2>, targets: &[u32], losses: &mut Vec<f32>) {
+        let (engine, weights) = (&self.engine, self.weights);
+        match &mut self.head {
+            Above::Tensors => *losses = numbers(self.model.losses_of(outputs, targets, None)),
+            Above::Kernels(head) => {
+                head.losses(engine, weights, &numbers(outputs), targets, losses);
+            }
+            Above::Mixture(mixture) => {
+                let experts = self.model.experts_of(outputs, None).expect(IS_MIXTURE);
+                let (inputs, prior) = (numbers(experts.inputs), numbers(experts.prior));
+                *losses = mixture.losses(engine, weights, [&inputs, &prior], targets);
+            }
+        }
+    }
+
+    fn scores(&mut self, outputs: Tensor<2>) -> Vec<f32> {
+        match &mut self.head {
+            Above::Tensors | Above::Mixture(_) => numbers(self.model.scores_of(outputs)),
+            Above::Kernels(head) => {
+                let outputs = numbers(outputs);
+                head.scores(&self.engine, self.weights, &outputs).to_vec()
+            }
+        }
+    }
+}
+
+pub(super) struct TensorReader<'a> {
+    position: Position<'a>,
     losses: Vec<f32>,
     /// On their device until they are asked for.
     outputs: Option<Tensor<2>>,
@@ -106,15 +307,15 @@ pub(super) struct TensorReader {
     scores: Vec<f32>,
 }
 
-impl TensorReader {
-    pub(super) fn new(spec: &ModelSpec, weights: &Weights, batch: usize, device: &Device) -> Self {
-        let vocabulary = weights.iter().next().map_or(0, |words| words.shape[0]);
-        let mut model = LanguageModel::new(spec, vocabulary, device);
-        model.set(weights);
+impl<'a> TensorReader<'a> {
+    pub(super) fn new(
+        spec: &ModelSpec,
+        weights: &'a Weights,
+        batch: usize,
+        tensors: &Tensors<'_>,
+    ) -> Self {
         Self {
-            state: model.zero_state(batch),
-            model,
-            batch,
+            position: Position::new(spec, weights, batch, tensors),
             losses: Vec::new(),
             outputs: None,
             outputs_here: Vec::new(),
@@ -123,13 +324,13 @@ impl TensorReader {
     }
 }
 
-impl Reader for TensorReader {
+impl Reader for TensorReader<'_> {
     fn losses(&mut self, window: &Window<'_>) -> &[f32] {
-        assert_eq!(window.batch, self.batch, "columns of the window");
-        let (outputs, after) = self.model.outputs(window, self.state.clone(), None);
-        self.state = after;
+        let position = &mut self.position;
+        assert_eq!(window.batch, position.batch, "columns of the window");
+        let outputs = position.read(window.inputs);
         self.outputs = Some(outputs.clone());
-        self.losses = numbers(self.model.losses_of(outputs, window.targets, None));
+        position.losses(outputs, window.targets, &mut self.losses);
         &self.losses
     }
 
@@ -141,21 +342,17 @@ impl Reader for TensorReader {
     }
 
     fn scores(&mut self, words: &[u32]) -> &[f32] {
-        assert_eq!(words.len(), self.batch, "a word for each column");
-        let (scores, after) = self
-            .model
-            .scores(words, [1, self.batch], self.state.clone());
-        self.state = after;
-        self.scores = numbers(scores);
+        let position = &mut self.position;
+        assert_eq!(words.len(), position.batch, "a word for each column");
+        let outputs = position.read(words);
+        self.scores = position.scores(outputs);
         &self.scores
     }
 }
 
 /// A reader that goes step by step, so that every state can be seen, and what policies made of it.
-pub(super) struct TensorProbe {
-    model: LanguageModel,
-    batch: usize,
-    state: State,
+pub(super) struct TensorProbe<'a> {
+    position: Position<'a>,
     /// Of each step of what was read last, by name.
     seen: Vec<Vec<(String, Vec<f32>)>>,
     /// Name, shape and numbers of the matrices that policies adapt.
@@ -165,15 +362,22 @@ pub(super) struct TensorProbe {
     scores: Vec<f32>,
 }
 
-impl TensorProbe {
-    pub(super) fn new(spec: &ModelSpec, weights: &Weights, batch: usize, device: &Device) -> Self {
-        let TensorReader { model, state, .. } = TensorReader::new(spec, weights, batch, device);
-        let adapts = !model.layers().policies(&state).is_empty();
+impl<'a> TensorProbe<'a> {
+    pub(super) fn new(
+        spec: &ModelSpec,
+        weights: &'a Weights,
+        batch: usize,
+        tensors: &Tensors<'_>,
+    ) -> Self {
+        let position = Position::new(spec, weights, batch, tensors);
+        let adapts = !position.policies().is_empty();
         Self {
-            adapted: if adapts { matrices(&model) } else { Vec::new() },
-            model,
-            batch,
-            state,
+            adapted: if adapts {
+                matrices(&position.model)
+            } else {
+                Vec::new()
+            },
+            position,
             seen: Vec::new(),
             outputs: Vec::new(),
             losses: Vec::new(),
@@ -182,26 +386,19 @@ impl TensorProbe {
     }
 }
 
-impl Probe for TensorProbe {
+impl Probe for TensorProbe<'_> {
     fn read(&mut self, words: &[u32]) {
-        assert_eq!(words.len() % self.batch, 0, "a word for each column");
+        let position = &mut self.position;
+        assert_eq!(words.len() % position.batch, 0, "a word for each column");
         self.seen.clear();
         self.outputs.clear();
-        for (start, inputs) in words.chunks(self.batch).enumerate() {
-            let window = Window {
-                start,
-                steps: 1,
-                batch: self.batch,
-                inputs,
-                targets: inputs,
-            };
-            let (outputs, after) = self.model.outputs(&window, self.state.clone(), None);
-            let policies = self.model.layers().policies(&after).into_iter();
+        for inputs in words.chunks(position.batch) {
+            let outputs = position.read(inputs);
+            let policies = position.policies().into_iter();
             let policies = policies.map(|(name, part)| (name, numbers(part)));
-            let states = from_state(&after, self.batch).parts;
+            let states = from_state(&position.state, position.batch).parts;
             self.seen.push(states.into_iter().chain(policies).collect());
             self.outputs.push(outputs);
-            self.state = after;
         }
     }
 
@@ -211,7 +408,7 @@ impl Probe for TensorProbe {
                 see(Seen {
                     name,
                     step,
-                    width: values.len() / self.batch,
+                    width: values.len() / self.position.batch,
                     values,
                 });
             }
@@ -222,19 +419,21 @@ impl Probe for TensorProbe {
         self.scores = if self.outputs.is_empty() {
             Vec::new()
         } else {
-            numbers(self.model.scores_of(Tensor::cat(self.outputs.clone(), 0)))
+            let outputs = Tensor::cat(self.outputs.clone(), 0);
+            self.position.scores(outputs)
         };
         &self.scores
     }
 
     fn losses_of(&mut self, targets: &[u32]) -> &[f32] {
         let outputs = Tensor::cat(self.outputs.clone(), 0);
-        self.losses = numbers(self.model.losses_of(outputs, targets, None));
+        self.position.losses(outputs, targets, &mut self.losses);
         &self.losses
     }
 
     fn restart(&mut self) {
-        self.state = self.model.zero_state(self.batch);
+        let Position { model, batch, .. } = &self.position;
+        self.position.state = model.zero_state(*batch);
     }
 
     fn layer_weights(&self) -> Vec<LayerWeight<'_>> {
@@ -268,9 +467,9 @@ pub(super) struct TensorHead {
 }
 
 impl TensorHead {
-    pub(super) fn new(spec: &ModelSpec, vocabulary: usize, device: &Device) -> Self {
+    pub(super) fn new(model: LanguageModel, device: &Device) -> Self {
         Self {
-            model: LanguageModel::new(spec, vocabulary, device),
+            model,
             device: device.clone(),
             scores: Vec::new(),
         }

@@ -6,7 +6,7 @@ use burn::nn::Initializer;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor};
 
-use super::{Head, HeadKernels, HeadKind, HeadSizes};
+use super::{Experts, Head, HeadKernels, HeadKind, HeadSizes, SoftmaxWeights};
 
 adaparam::settings! {
     /// The keys of `kind = "mixture"`.
@@ -71,6 +71,33 @@ struct Mixture {
 }
 
 impl Mixture {
+    /// `e_k` and `ln π_k`.
+    ///
+    /// # Shapes
+    ///
+    /// - `output`: `[N, D]`
+    /// - `mask`: `[B, K E]`, for every `B` rows of `output`
+    fn read(&self, output: Tensor<2>, mask: Option<Tensor<2>>) -> Experts {
+        let [rows, _] = output.dims();
+        let [experts, _] = self.prior.dims();
+        let prior = log_softmax(output.clone().matmul(self.prior.val().transpose()), 1); // [N, K]
+        let latent = output.matmul(self.latent.val().transpose());
+        let latent = (latent + self.latent_bias.val().unsqueeze::<2>()).tanh(); // [N, K E]
+        let [_, all] = latent.dims();
+        let latent = match mask {
+            None => latent,
+            Some(mask) => {
+                let [batch, _] = mask.dims();
+                let steps = latent.reshape([rows / batch, batch, all]);
+                (steps * mask.unsqueeze_dim::<3>(0)).reshape([rows, all])
+            }
+        };
+        Experts {
+            inputs: latent.reshape([rows * experts, all / experts]),
+            prior,
+        }
+    }
+
     /// `ln π_k + ln softmax_k(word)`.
     ///
     /// # Shapes
@@ -90,20 +117,9 @@ impl Mixture {
             Some(own) => own.val(),
             None => embedding,
         };
-        let [vocabulary, width] = weight.dims();
-        let prior = log_softmax(output.clone().matmul(self.prior.val().transpose()), 1); // [N, K]
-        let latent = output.matmul(self.latent.val().transpose());
-        let latent = (latent + self.latent_bias.val().unsqueeze::<2>()).tanh(); // [N, K E]
-        let latent = match mask {
-            None => latent,
-            Some(mask) => {
-                let [batch, all] = mask.dims();
-                let steps = latent.reshape([rows / batch, batch, all]);
-                (steps * mask.unsqueeze_dim::<3>(0)).reshape([rows, all])
-            }
-        };
-        let latent = latent.reshape([rows * experts, width]);
-        let scores = latent.matmul(weight.transpose()) + self.bias.val().unsqueeze::<2>();
+        let [vocabulary, _] = weight.dims();
+        let Experts { inputs, prior } = self.read(output, mask);
+        let scores = inputs.matmul(weight.transpose()) + self.bias.val().unsqueeze::<2>();
         let of_each = log_softmax(scores, 1).reshape([rows, experts, vocabulary]);
         of_each + prior.unsqueeze_dim::<3>(2)
     }
@@ -143,6 +159,18 @@ impl Head for Mixture {
 
     fn softmaxes(&self) -> usize {
         self.prior.lazy_shape()[0]
+    }
+
+    fn experts(&self, output: Tensor<2>, mask: Option<Tensor<2>>) -> Option<Experts> {
+        Some(self.read(output, mask))
+    }
+
+    fn softmax_weights(&self) -> Option<SoftmaxWeights> {
+        // Behind the word vectors come prior, latent and its bias.
+        Some(match &self.weight {
+            None => SoftmaxWeights { weight: 0, bias: 4 },
+            Some(_) => SoftmaxWeights { weight: 4, bias: 5 },
+        })
     }
 
     fn stored_name(&self, path: &str) -> String {

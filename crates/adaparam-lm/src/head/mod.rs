@@ -55,8 +55,40 @@ pub trait Head: Parameters + Debug + Send + Sync {
     /// The name in files of the parameter at `path`.
     fn stored_name(&self, path: &str) -> String;
 
-    /// The same on the CPU's kernels, where there are some.
+    /// For a mixture of softmaxes: what these are computed from, up to where kernels can go on.
+    ///
+    /// # Shapes
+    ///
+    /// As those of [`Head::losses`].
+    fn experts(&self, output: Tensor<2>, mask: Option<Tensor<2>>) -> Option<Experts> {
+        let _ = (output, mask);
+        None
+    }
+
+    /// Where the weights of a mixture's softmaxes are, if it is one.
+    fn softmax_weights(&self) -> Option<SoftmaxWeights> {
+        None
+    }
+
+    /// The same on the CPU's kernels, where there are some for all of it.
     fn kernels(&self) -> Option<Box<dyn HeadKernels>>;
+}
+
+/// What the softmaxes of a mixture are computed from.
+pub struct Experts {
+    /// What each reads, `[N K, E]`, those of an output one after the other.
+    pub inputs: Tensor<2>,
+    /// `ln π` of each, `[N, K]`.
+    pub prior: Tensor<2>,
+}
+
+/// The places of the weights that all softmaxes of a mixture share. The word vectors are 0, and the head's own parameters follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SoftmaxWeights {
+    /// `[V, E]`.
+    pub weight: usize,
+    /// `[V]`.
+    pub bias: usize,
 }
 
 /// What a head computes from on kernels: the word vectors, `[V, E]`, and its own parameters in their order.

@@ -20,7 +20,7 @@ use burn::tensor::Tensor;
 use super::AdaptiveFeedForward;
 use crate::located::{Context, Located, slice, tensor};
 use crate::policy::{Dense, Policy};
-use crate::recurrent::{Execution, engine};
+use crate::recurrent::{Execution, engine_here};
 
 /// The most tensors that an operation can depend on.
 const MOST_PARENTS: usize = 32;
@@ -80,7 +80,7 @@ pub(super) fn forward<P: Policy, const N: usize>(
         has_context: context.is_some(),
         tensors: call.tensors,
         output: None,
-        engine: engine(),
+        engine: engine_here(),
         layer: layer.workspace.borrow(shape),
     };
     Some(match call.context {

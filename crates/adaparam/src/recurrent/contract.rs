@@ -319,7 +319,7 @@ fn unroll<R: Recurrent + ?Sized>(
     return match layers.execution() {
         Execution::Readable => fused::outside_windows(window),
         // A single step too, for which packing takes longer than the step: a sequence gives the same bits however it is cut.
-        Execution::Fused | Execution::FusedBf16 => fused::one_window(window),
+        Execution::Fused | Execution::FusedBf16 => fused::window_of_unroll(window),
     };
     #[cfg(not(feature = "kernels"))]
     window()

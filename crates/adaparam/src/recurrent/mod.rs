@@ -147,7 +147,9 @@ pub use contract::Recurrent;
 pub use dropout::SiteDropout;
 pub use execution::Execution;
 #[cfg(feature = "kernels")]
-pub use fused::{Workspace, engine, on_engine, one_window, set_threads};
+pub(crate) use fused::engine_here;
+#[cfg(feature = "kernels")]
+pub use fused::{KeptWeights, Workspace, engine, on_engine, one_window, set_threads};
 pub use gates::LstmLayerState;
 pub use gating::{Gating, MainState};
 pub use gru::{Gru, GruCell, GruForm, GruSettings};

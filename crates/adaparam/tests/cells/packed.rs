@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use adaparam::parameters::Parameters;
-use adaparam::recurrent::{Execution, Gru, GruForm, GruSettings, Recurrent, StackSizes, on_engine};
+use adaparam::recurrent::{
+    Execution, Gru, GruForm, GruSettings, KeptWeights, Recurrent, StackSizes, on_engine,
+};
 use adaparam_kernels::Engine;
 use burn::tensor::{Device, Gradients, Tensor};
 
@@ -118,4 +120,67 @@ fn the_number_of_threads_changes_no_bit() {
         })
     });
     assert_eq!(one, three);
+}
+
+/// A text, read word by word.
+fn read(stack: &Gru, device: &Device, mut each: impl FnMut(&mut dyn FnMut())) -> Vec<u32> {
+    let text = input(2, device).swap_dims(0, 1); // [7, 4, 33]
+    let (mut state, mut bits) = (None, Vec::new());
+    for t in 0..7 {
+        each(&mut || {
+            let x = text.clone().narrow(0, t, 1).slice_dim(2, 0..33);
+            let (output, after) = stack.unroll(x, state.take(), None);
+            let numbers: Vec<f32> = output.try_to_vec_as().unwrap();
+            bits.extend(numbers.into_iter().map(f32::to_bits));
+            state = Some(after);
+        });
+    }
+    bits
+}
+
+#[test]
+fn weights_that_stay_packed_give_the_same_bits() {
+    let device = Device::flex();
+    let one = stack(Execution::Fused, &device);
+    let packed_anew = read(&one, &device, |step| step());
+    let mut kept = KeptWeights::default();
+    assert_eq!(
+        read(&one, &device, |step| kept.during(&mut *step)),
+        packed_anew
+    );
+    assert_eq!(format!("{kept:?}"), "KeptWeights(6)");
+    // Others than those of before are packed besides.
+    let other = one.clone().with_skip(true);
+    assert_ne!(
+        read(&other, &device, |step| kept.during(&mut *step)),
+        packed_anew
+    );
+    let anew = stack(Execution::Fused, &device);
+    assert_eq!(
+        read(&anew, &device, |step| kept.during(&mut *step)),
+        packed_anew
+    );
+    assert_eq!(format!("{kept:?}"), "KeptWeights(12)");
+}
+
+#[test]
+fn weights_that_stay_packed_do_not_take_the_place_of_those_with_gradients() {
+    let device = Device::flex().autodiff();
+    let mut kept = KeptWeights::default();
+    let gradients = |execution, kept: &mut KeptWeights| {
+        let stack = stack(execution, &device);
+        kept.during(|| {
+            // Twice: a graph is used up by its backward pass.
+            [2, 3].map(|seed| {
+                let (output, _) = stack.forward(input(seed, &device), None, None);
+                of_parameters(&stack, &output.sum().backward())
+            })
+        })
+    };
+    let ours = gradients(Execution::Fused, &mut kept);
+    let expected = gradients(Execution::Readable, &mut kept);
+    for (ours, expected) in ours.iter().zip(&expected) {
+        assert_close(ours, expected);
+    }
+    assert_eq!(format!("{kept:?}"), "KeptWeights(0)");
 }

@@ -21,9 +21,10 @@ use super::execution::Execution;
 use super::masks::Masks;
 use super::state::State;
 use arguments::Call;
-pub use engine::{engine, set_threads};
-pub use product::{on_engine, one_window};
-pub(crate) use product::{outside_windows, packed_product};
+pub(crate) use engine::engine_here;
+pub use engine::{engine, on_engine, set_threads};
+pub use product::{KeptWeights, one_window};
+pub(crate) use product::{outside_windows, packed_product, window_of_unroll};
 pub use workspace::Workspace;
 
 /// The window and where it is computed, if it is to be fused and kernels can compute it.

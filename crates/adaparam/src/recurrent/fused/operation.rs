@@ -13,7 +13,7 @@ use burn::backend::{Autodiff, Flex};
 use burn::tensor::Tensor;
 
 use super::arguments::{Arguments, Call, MOST_PARENTS};
-use super::engine;
+use super::engine_here;
 use super::workspace::{Loan, Workspace};
 use crate::located::{Context, slice, tensor};
 use crate::recurrent::state::State;
@@ -36,7 +36,7 @@ impl Call {
         let run = Run {
             buffers: workspace.borrow(&*arguments.stack),
             arguments,
-            engine: Arc::new(engine().in_precision(precision)),
+            engine: Arc::new(engine_here().in_precision(precision)),
         };
         let packed =
             match context {

@@ -24,16 +24,23 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Flex};
 use burn::tensor::Tensor;
 
-use super::engine;
+use super::engine_here;
 use crate::located::{Context, Located, slice, tensor};
 
 type InGraph = FloatTensor<Autodiff<Flex>>;
 
 thread_local! {
-    /// The weights that the window at work on this thread has read, if there is one.
-    static WINDOW: RefCell<Option<Vec<Entry>>> = const { RefCell::new(None) };
-    /// The engine of products on this thread, if it is not that of all.
-    static ENGINE: RefCell<Option<Arc<Engine>>> = const { RefCell::new(None) };
+    /// The window at work on this thread, if there is one.
+    static WINDOW: RefCell<Option<Window>> = const { RefCell::new(None) };
+}
+
+/// What one product after the other reads.
+#[derive(Default)]
+struct Window {
+    /// The weights so far.
+    entries: Vec<Entry>,
+    /// Whether they outlive it; then none has a gradient.
+    is_kept: bool,
 }
 
 /// A weight of a window, and its token where it has gradients.
@@ -67,8 +74,43 @@ struct Seen {
 /// Calls `work`, in which every [`product`](crate::recurrent::product) of one step after the other is one of the same window: its
 /// weights are packed once. [`Recurrent::unroll`](crate::recurrent::Recurrent::unroll) does so by itself for its own steps.
 pub fn one_window<R>(work: impl FnOnce() -> R) -> R {
-    let _before = Before(WINDOW.replace(Some(Vec::new())));
+    let _before = Before(WINDOW.replace(Some(Window::default())));
     work()
+}
+
+/// The window of an unroll: one of its own, unless [`KeptWeights`] are at hand.
+pub(crate) fn window_of_unroll<R>(work: impl FnOnce() -> R) -> R {
+    let is_kept = |window: &Option<Window>| window.as_ref().is_some_and(|window| window.is_kept);
+    if WINDOW.with_borrow(is_kept) {
+        work()
+    } else {
+        one_window(work)
+    }
+}
+
+/// Weights that stay packed from window to window, for whoever reads a text word by word: packing takes longer than the product
+/// of one step. They are held until this goes, also those that no layer has any more.
+///
+/// Only for tensors without gradients: a product with a weight that has one is Burn's own.
+#[derive(Default)]
+pub struct KeptWeights(Vec<Entry>);
+
+impl KeptWeights {
+    /// Calls `work`, in which each weight of a [`product`](crate::recurrent::product) is packed unless it has been before.
+    pub fn during<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        let entries = std::mem::take(&mut self.0);
+        let is_kept = true;
+        let _before = Before(WINDOW.replace(Some(Window { entries, is_kept })));
+        let result = work();
+        self.0 = WINDOW.take().map_or_else(Vec::new, |window| window.entries);
+        result
+    }
+}
+
+impl fmt::Debug for KeptWeights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KeptWeights").field(&self.0.len()).finish()
+    }
 }
 
 /// Calls `work`, whose products are Burn's own.
@@ -78,24 +120,12 @@ pub(crate) fn outside_windows<R>(work: impl FnOnce() -> R) -> R {
 }
 
 /// Puts back the window around this one, also if it panics.
-struct Before(Option<Vec<Entry>>);
+struct Before(Option<Window>);
 
 impl Drop for Before {
     fn drop(&mut self) {
         WINDOW.set(self.0.take());
     }
-}
-
-/// Calls `work`, whose products on this thread are computed by `engine` in place of [`engine()`].
-pub fn on_engine<R>(engine: &Arc<Engine>, work: impl FnOnce() -> R) -> R {
-    struct Previous(Option<Arc<Engine>>);
-    impl Drop for Previous {
-        fn drop(&mut self) {
-            ENGINE.set(self.0.take());
-        }
-    }
-    let _previous = Previous(ENGINE.replace(Some(Arc::clone(engine))));
-    work()
 }
 
 /// `x W` for these columns of a weight; none outside of a window, or where kernels cannot compute it.
@@ -104,16 +134,14 @@ pub(crate) fn packed_product(
     weight: &Tensor<2>,
     columns: Range<usize>,
 ) -> Option<Tensor<2>> {
-    if WINDOW.with_borrow(Option::is_none) {
-        return None;
-    }
+    let is_kept = WINDOW.with_borrow(|window| window.as_ref().map(|window| window.is_kept))?;
     let shape = weight.dims();
     let [batch_size, width] = x.dims();
     let (x, weight) = (Located::of(x.clone())?, Located::of(weight.clone())?);
     let checkpoints = |located: &Located| located.context == Context::Checkpointing;
     // A weight that had to be copied would be packed anew at every step.
     let fits = width == shape[0] && batch_size > 0 && !weight.is_copy;
-    if checkpoints(&x) || checkpoints(&weight) || !fits {
+    if checkpoints(&x) || checkpoints(&weight) || !fits || (is_kept && weight.has_gradient) {
         return None;
     }
     let in_graph = x.context == Context::Autodiff || weight.context == Context::Autodiff;
@@ -152,7 +180,7 @@ fn entry(
     columns: Range<usize>,
 ) -> (Arc<Weight>, Option<InGraph>) {
     WINDOW.with_borrow_mut(|window| {
-        let entries = window.get_or_insert_default();
+        let Window { entries, .. } = window.get_or_insert_default();
         let known = entries.iter().find(|entry| {
             entry.weight.is(&located.values, &columns)
                 && entry.token.is_some() == located.has_gradient
@@ -182,7 +210,7 @@ fn token(weight: &Arc<Weight>, node: NodeGuard) -> InGraph {
 
 impl Weight {
     fn pack(values: FlexTensor, shape: [usize; 2], columns: Range<usize>) -> Self {
-        let engine = ENGINE.with_borrow(Clone::clone).unwrap_or_else(engine);
+        let engine = engine_here();
         let mut panels = Panels::default();
         let source = Source::Rows(&slice(&values)[columns.start..], shape[1]);
         panels.pack(
