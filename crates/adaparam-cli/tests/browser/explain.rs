@@ -119,6 +119,182 @@ fn what_a_page_shows_is_what_the_library_computed() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
+/// A number of a page that has it in 16 bits.
+fn near(shown: &Value, expected: &Value, greatest: f64) -> bool {
+    let shown: f64 = match shown {
+        Value::String(text) => text.parse().unwrap(),
+        other => other.as_f64().unwrap(),
+    };
+    (shown - expected.as_f64().unwrap()).abs() <= greatest / 32_767.0
+}
+
+fn greatest(values: &Value) -> f64 {
+    let values = values.as_array().unwrap().iter();
+    values
+        .map(|it| it.as_f64().unwrap().abs())
+        .fold(0.0, f64::max)
+}
+
+#[test]
+fn latent_units_colour_words_and_are_curves_as_the_library_has_them() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = trained();
+    let asked = ["run", "--prompt", "the whale sees the unheard-of boat"];
+    let library = json(&tiny, &asked)["runs"][0].clone();
+    let latent = &library["layers"][0]["latent"];
+    let (width, words) = (
+        latent["width"].as_u64().unwrap() as usize,
+        library["words"].as_array().unwrap().len(),
+    );
+    let of = |word: usize, unit: usize| &latent["values"][word * width + unit];
+    let browser = Browser::start(&driver, DESKTOP);
+    browser.open(&page(&tiny, &asked));
+    browser.find("#words-0 .word");
+    browser.choose("#choose-colour-words-by", "latent");
+    for unit in 0..width {
+        browser.script(&format!(
+            "const unit = document.getElementById('unit'); unit.value = {unit}; unit.dispatchEvent(new Event('change'))"
+        ));
+        let shown = browser.script(
+            "return [...document.querySelectorAll('#words-0 .word')].map((word) => word.dataset.value)",
+        );
+        assert_eq!(shown.as_array().unwrap().len(), words);
+        for (word, shown) in shown.as_array().unwrap().iter().enumerate() {
+            assert!(
+                near(shown, of(word, unit), greatest(&latent["values"])),
+                "unit {unit}, word {word}: {shown} for {}",
+                of(word, unit)
+            );
+        }
+    }
+    // Curves: the liveliest units at first, then those that are chosen. The scale stands at the axis; points have a decimal.
+    browser.click("#latent-unit-0");
+    let curves = browser.script(
+        "const ys = (line) => line.getAttribute('points').split(' ').map((point) => Number(point.split(',')[1])); \
+         const [top, middle] = [...document.querySelectorAll('svg.curves line.grid')].map((line) => Number(line.getAttribute('y1'))); \
+         return [...document.querySelectorAll('svg.curves .curve')].map((line) => [Number(line.dataset.unit), \
+           ys(line).map((y) => (middle - y) / (middle - top))])",
+    );
+    let curves = curves.as_array().unwrap();
+    let units: Vec<usize> = curves
+        .iter()
+        .map(|curve| curve[0].as_u64().unwrap() as usize)
+        .collect();
+    let order = latent["order"].as_array().unwrap();
+    let mut expected: Vec<usize> = order
+        .iter()
+        .take(4)
+        .map(|unit| unit.as_u64().unwrap() as usize)
+        .collect();
+    match expected.iter().position(|&unit| unit == 0) {
+        Some(at) => drop(expected.remove(at)),
+        None => expected.push(0),
+    }
+    assert_eq!(units, expected);
+    let number = |word, unit| of(word, unit).as_f64().unwrap();
+    let size = (0..words)
+        .flat_map(|word| units.iter().map(move |&unit| number(word, unit).abs()))
+        .fold(0.0, f64::max);
+    for (curve, &unit) in curves.iter().zip(&units) {
+        let shares = curve[1].as_array().unwrap();
+        assert_eq!(shares.len(), words);
+        for (word, share) in shares.iter().enumerate() {
+            let shown = share.as_f64().unwrap() * size;
+            let expected = number(word, unit);
+            assert!(
+                (shown - expected).abs() <= 2e-3 * size,
+                "unit {unit}, word {word}: {shown} for {expected}"
+            );
+        }
+    }
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn neighbours_and_matrices_are_the_librarys() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = trained();
+    let asked = ["run", "--prompt", "the whale sees the boat"];
+    let library = json(&tiny, &asked)["runs"][0].clone();
+    let browser = Browser::start(&driver, DESKTOP);
+    browser.open(&page(&tiny, &asked));
+    let (mut found, mut matched) = (0, 0);
+    for at in 0..library["words"].as_array().unwrap().len() {
+        let word = &library["words"][at];
+        browser.click(&format!("#word-0-{at}"));
+        let shown = browser.script(
+            "const told = (list) => list ? [...list.querySelectorAll('li')].map((it) => [it.dataset.distance, \
+               it.querySelector('.around').textContent, it.querySelector('.number').textContent]) : []; \
+             return [told(document.querySelector('#card-0 .places')), told(document.querySelector('#card-0 .alike .places'))]",
+        );
+        let units = word["alike"][0]["units"].as_array().unwrap().len();
+        let alike = if units == 0 {
+            &Value::Array(Vec::new())
+        } else {
+            &word["alike"][0]["places"]
+        };
+        for (list, (shown, expected)) in [(&shown[0], &word["nearest"][0]), (&shown[1], alike)]
+            .into_iter()
+            .enumerate()
+        {
+            let expected = expected.as_array().unwrap();
+            assert_eq!(shown.as_array().unwrap().len(), expected.len());
+            for (shown, expected) in shown.as_array().unwrap().iter().zip(expected) {
+                assert!(close(&shown[0], &expected["distance"], 1e-6));
+                let part = |name: &str| expected[name].as_str().unwrap();
+                let around = format!("{} {} {}", part("before"), part("words"), part("behind"));
+                assert_eq!(shown[1], around);
+                if list == 1 {
+                    assert_eq!(shown[2], format!("{} of {units}", expected["on"]));
+                    matched += 1;
+                }
+                found += 1;
+            }
+        }
+    }
+    assert!(
+        found > 20 && matched > 0,
+        "{found} places, {matched} of matches"
+    );
+
+    // The colours of a matrix are those of the library's numbers.
+    browser.click("#word-0-2");
+    for matrix in library["layers"][0]["matrices"].as_array().unwrap() {
+        browser.choose("#choose-matrix", matrix["symbol"].as_str().unwrap());
+        browser.choose("#choose-gate", matrix["gate"].as_str().unwrap());
+        let (rows, columns) = (
+            matrix["rows"].as_array().unwrap().len(),
+            matrix["columns"].as_array().unwrap().len(),
+        );
+        let values = matrix["values"].as_array().unwrap();
+        let here = &values[2 * rows * columns..3 * rows * columns];
+        let size = greatest(&matrix["values"]).max(greatest(&matrix["mean"]));
+        let expected = Value::Array(vec![matrix["mean"].clone(), Value::Array(here.to_vec())]);
+        // Eight bits are a hundredth of the scale.
+        let furthest = browser.script(&format!(
+            "const style = getComputedStyle(document.documentElement); \
+             const [none, low, high] = ['--none', '--low', '--high'].map((name) => style.getPropertyValue(name).trim().slice(1) \
+               .match(/../g).map((part) => parseInt(part, 16))); \
+             const colour = (share) => none.map((part, at) => part + Math.abs(share) * ((share < 0 ? low : high)[at] - part)); \
+             return {expected}.map((values, picture) => {{ \
+               const canvas = document.querySelectorAll('#card-0 canvas.matrix')[picture]; \
+               if (canvas.width !== {columns} || canvas.height !== {rows}) return 255; \
+               const shown = canvas.getContext('2d').getImageData(0, 0, {columns}, {rows}).data; \
+               return Math.max(...values.flatMap((value, at) => colour(value / {size}).map((part, channel) => Math.abs(part - shown[4 * at + channel])))); }})"
+        ));
+        for furthest in furthest.as_array().unwrap() {
+            let furthest = furthest.as_f64().unwrap();
+            assert!(
+                furthest <= 3.0,
+                "{} {}: {furthest}",
+                matrix["symbol"],
+                matrix["gate"]
+            );
+        }
+    }
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
 #[test]
 fn keys_choose_words_and_set_two_side_by_side() {
     let Some(driver) = chromedriver() else { return };
@@ -196,6 +372,41 @@ fn two_runs_stand_side_by_side_and_a_plain_lstm_has_gates_but_no_policies() {
         );
         assert_eq!(shown[4], 4, "strips of gates");
     }
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn an_adaptive_gru_shows_its_policies_by_its_own_gates() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = TinyRun::new();
+    let gru = ["--set", "model.cell.kind=adaptive-gru", "--quiet"];
+    tiny.done(&[&["train", "tiny.toml", "--out", "run"][..], &gru[..]].concat());
+    let asked = ["run", "--prompt", "the whale sees the boat"];
+    let library = json(&tiny, &asked)["runs"][0].clone();
+    let browser = Browser::start(&driver, DESKTOP);
+    browser.open(&page(&tiny, &asked));
+    browser.click("#word-0-2");
+    let strips = browser.script(
+        "return ['input', 'hidden', 'input_product', 'hidden_product', 'bias'].map((part) => \
+         [...document.querySelectorAll(`#card-0 .strip[data-part=${part}]`)].map((it) => it.dataset.gate).join(' '))",
+    );
+    assert_eq!(
+        strips,
+        serde_json::json!(["", "", "r u n", "r u n", "r u n"])
+    );
+    let gates = browser.script(
+        "return [...document.querySelectorAll('#choose-gate option')].map((it) => it.value)",
+    );
+    assert_eq!(gates, serde_json::json!(["r", "u", "n"]));
+    let note = "return document.querySelector('#card-0 .matrices + .note').textContent";
+    let told = browser.script(note);
+    assert!(told.as_str().unwrap().contains("of gate r"), "{told}");
+    browser.choose("#choose-gate", "n");
+    let told = browser.script(note);
+    assert!(told.as_str().unwrap().contains("of gate n"), "{told}");
+    let changes = library["measures"].as_array().unwrap().iter();
+    let changes = changes.filter(|it| it["id"].as_str().unwrap().starts_with("change.0."));
+    assert_eq!(changes.count(), 5);
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::driver::{Browser, chromedriver};
 use crate::tiny_run::TinyRun;
-use crate::{DESKTOP, close};
+use crate::{DESKTOP, PHONE, assert_fits_the_screen, close};
 
 /// The command, until it is dropped.
 struct Served {
@@ -160,6 +160,60 @@ fn curves_grow_while_a_run_trains() {
     let curves = || browser.script("return document.querySelectorAll('.chart .curve').length");
     assert_eq!(curves(), 4);
     browser.click("[data-run=two]");
+    assert_eq!(curves(), 2);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn on_a_phone_one_types_and_taps_and_nothing_lies_beside_the_screen() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = TinyRun::new();
+    tiny.done(&["train", "tiny.toml", "--out", "run", "--quiet"]);
+    let served = Served::start(&tiny, &["run", "--prompt", "the"]);
+    let browser = Browser::start(&driver, PHONE);
+    browser.open(&served.url);
+    browser.find("#word-0-1");
+    browser.type_into("#text", " whale sees the boat the captain hunts the storm");
+    browser.find("#word-0-9");
+    assert_fits_the_screen(
+        &browser,
+        &[
+            "#text",
+            "#go-on",
+            "#temperature",
+            "#guesses button",
+            "#match",
+        ],
+    );
+    browser.click("#guesses button");
+    browser.find("#word-0-10");
+    browser.click("#word-0-2");
+    let card = browser.script("return document.getElementById('card-0').dataset.word");
+    assert_eq!(card, "2");
+    browser.click("#match");
+    browser.find("#matches *");
+    assert_fits_the_screen(&browser, &["#word-0-2"]);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn curves_of_runs_fit_a_phone() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = TinyRun::new();
+    for out in [
+        "runs/one",
+        "runs/another-one-with-a-rather-long-name-of-its-own",
+    ] {
+        tiny.done(&["train", "tiny.toml", "--out", out, "--quiet"]);
+    }
+    let served = Served::start(&tiny, &["runs"]);
+    let browser = Browser::start(&driver, PHONE);
+    browser.open(&served.url);
+    browser.find(".chart .curve");
+    assert_fits_the_screen(&browser, &["[data-run=one]", ".chart"]);
+    let curves = || browser.script("return document.querySelectorAll('.chart .curve').length");
+    assert_eq!(curves(), 4);
+    browser.click("[data-run=one]");
     assert_eq!(curves(), 2);
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }

@@ -11,7 +11,8 @@ mod play;
 #[allow(dead_code, reason = "shared with the tests of language models")]
 mod tiny_run;
 
-use serde_json::Value;
+use driver::Browser;
+use serde_json::{Value, json};
 
 /// A desk.
 pub(crate) const DESKTOP: [u32; 2] = [1280, 900];
@@ -27,5 +28,30 @@ pub(crate) fn close(a: &Value, b: &Value, tolerance: f64) -> bool {
     match (number(a), number(b)) {
         (Some(a), Some(b)) => (a - b).abs() <= tolerance * 1_f64.max(b.abs()),
         _ => a.is_null() && b.is_null(),
+    }
+}
+
+/// Nothing of the page lies beside the screen, and what people use is large enough for a finger: 24 pixels, as the guidelines
+/// for accessible pages ask.
+pub(crate) fn assert_fits_the_screen(browser: &Browser, used: &[&str]) {
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme);
+        let widths = browser.script(
+            "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]",
+        );
+        assert_eq!(widths[0], widths[1], "{scheme}");
+    }
+    for selector in used {
+        browser.find(selector);
+        let place = browser.script(&format!(
+            "const box = document.querySelector({}).getBoundingClientRect(); \
+             return [box.left, innerWidth - box.right, box.width - 24, box.height - 24]",
+            json!(selector)
+        ));
+        let place = place.as_array().unwrap();
+        assert!(
+            place.iter().all(|it| it.as_f64().unwrap() >= 0.0),
+            "{selector}: {place:?}"
+        );
     }
 }

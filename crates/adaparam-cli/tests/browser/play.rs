@@ -5,9 +5,9 @@ use std::path::Path;
 use adaparam_paper::trained::{NETWORKS, Numbers, TrainedNetwork};
 use serde_json::{Value, json};
 
-use crate::DESKTOP;
 use crate::driver::{Browser, chromedriver};
 use crate::tiny_run::TinyRun;
+use crate::{DESKTOP, PHONE, assert_fits_the_screen};
 
 const DELETE: char = '\u{e017}';
 const ARROW_UP: char = '\u{e013}';
@@ -98,6 +98,92 @@ fn a_point_of_the_tail_is_computed_as_the_library_does() {
     browser.press(None, ARROW_UP);
     let after = browser.script("return Number(document.getElementById('x2').value)");
     assert!((after.as_f64().unwrap() - before.as_f64().unwrap() - 0.1).abs() < 1e-9);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn on_a_phone_a_point_of_the_tail_is_moved_by_a_tap() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = TinyRun::new();
+    let (networks, page) = reproduced(&tiny, "tail");
+    let browser = Browser::start(&driver, PHONE);
+    browser.open(&page);
+    for index in 0..networks.len() {
+        browser.choose(".controls select", &index.to_string());
+        assert_fits_the_screen(&browser, &[".plane", ".controls select", "#x1", "#x2"]);
+    }
+    browser.choose(".controls select", "0");
+    // Labels and fields of the controls stand in lines.
+    let tops = browser.script(
+        "return ['.choice > span', '.choice > select, .choice > input'].map((selector) => \
+         [...document.querySelectorAll(selector)].slice(1).map((it) => it.getBoundingClientRect().top))",
+    );
+    for line in tops.as_array().unwrap() {
+        assert_eq!(line[0], line[1], "{tops}");
+    }
+    let point = || {
+        browser.script("return ['x1', 'x2'].map((id) => Number(document.getElementById(id).value))")
+    };
+    let before = point();
+    assert_ne!(before, json!([0, 0]));
+    // A tap in the middle of the plane.
+    browser.click(".plane");
+    let after = point();
+    let middle = |at: usize| after[at].as_f64().unwrap().abs() < 0.1;
+    assert!(middle(0) && middle(1), "{after}");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn bars_of_singular_values_lie_within_their_bounds_and_say_them() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = TinyRun::new();
+    let (networks, page) = reproduced(&tiny, "tail");
+    let browser = Browser::start(&driver, DESKTOP);
+    browser.open(&page);
+    let mut shown = 0;
+    for index in 0..networks.len() {
+        browser.choose(".controls select", &index.to_string());
+        for (x1, x2) in [(-3.5, -3.5), (0.0, 0.0), (1.0, 3.5)] {
+            let told = browser.script(&format!(
+                "for (const [id, value] of [['x1', {x1}], ['x2', {x2}]]) {{ const input = document.getElementById(id); \
+                   input.value = value; input.dispatchEvent(new Event('change')); }} \
+                 const bounds = document.getElementById('bounds'); if (!bounds) return null; \
+                 return [Number(bounds.dataset.least), Number(bounds.dataset.greatest), bounds.textContent.includes('powers of ten'), \
+                   [...document.querySelectorAll('.bars rect')].map((bar) => [Number(bar.dataset.value), \
+                     Number(bar.getAttribute('y')), Number(bar.getAttribute('y')) + Number(bar.getAttribute('height'))])]"
+            ));
+            let Some(told) = told.as_array() else {
+                continue;
+            };
+            let (least, greatest) = (told[0].as_f64().unwrap(), told[1].as_f64().unwrap());
+            assert!(told[2] == true && least <= 0.0 && greatest >= 0.0);
+            for bar in told[3].as_array().unwrap() {
+                let [value, top, end] = [0, 1, 2].map(|at| bar[at].as_f64().unwrap());
+                assert!(least <= value && value <= greatest, "{value}");
+                assert!(top >= 1.0 && end <= 99.0, "{top} to {end}");
+                shown += 1;
+            }
+        }
+    }
+    assert!(shown > 0);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn on_a_phone_a_digit_is_drawn() {
+    let Some(driver) = chromedriver() else { return };
+    let tiny = TinyRun::new();
+    let (_, page) = reproduced(&tiny, "mnist");
+    let browser = Browser::start(&driver, PHONE);
+    browser.open(&page);
+    assert_fits_the_screen(&browser, &[".pen", "#clear", "[data-example=\"0\"]"]);
+    browser.click("#clear");
+    let singular = || browser.script(&format!("{VALUES} return values('#singular li')"));
+    let clear = singular();
+    browser.click(".pen");
+    browser.wait_for("a stroke", || (singular() != clear).then_some(()));
+    assert_fits_the_screen(&browser, &[".pen"]);
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 

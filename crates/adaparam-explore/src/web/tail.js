@@ -80,7 +80,7 @@ const tail = {
         singular ? [element("h4", {}, "Singular values"),
           element("ol", { class: "values", id: "singular" }, Array.from(singular, (value, at) => element("li", { "data-value": value }, element("span", { class: "number" }, `D${at + 1} ${shortNumber(value)}`)))),
           bars(singular, null, "Singular values at this point", (at) => `D${at + 1}`, this.bounds, power),
-          element("p", { class: "note", id: "bounds", "data-least": this.bounds[0], "data-greatest": this.bounds[1] }, `Bars reach from ${shortNumber(this.bounds[0])} to ${shortNumber(this.bounds[1])}, the least and the greatest over the plane, on a scale of powers of ten; the line is zero.`)]
+          element("p", { class: "note", id: "bounds", "data-least": this.bounds[0], "data-greatest": this.bounds[1] }, `The scale reaches from ${shortNumber(this.bounds[0])} to ${shortNumber(this.bounds[1])}, the least and the greatest over the plane, by powers of ten; the line is zero.`)]
           : element("p", { class: "note" }, "A static layer: its matrix is the same everywhere.")),
       effective.length === 2 ? element("div", { class: "card" }, element("h4", {}, "The map that stands in for the first layer's matrix"),
         element("table", { id: "effective" }, element("tbody", {}, effective.map((row) => element("tr", {}, Array.from(row, (value) => element("td", { class: "number", "data-value": value }, shortNumber(value))))))),
