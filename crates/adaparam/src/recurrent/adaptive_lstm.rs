@@ -312,13 +312,23 @@ impl AdaptiveStack {
         let mut output = h.clone();
         for (l, (cell, (main, latent))) in self.layers.iter().zip(before).enumerate() {
             let mask = |site: usize| masks.and_then(|masks| masks.parts()[2 * l + site].as_ref());
+            let carries_on = cell.gating.carries_hidden_on();
+            let main = if carries_on {
+                MainState {
+                    cell: Some(main.hidden.clone()),
+                    ..main.dropped(mask(HIDDEN))
+                }
+            } else {
+                main
+            };
             let v = self.summarise(h.clone(), main.hidden.clone(), z);
             let latent = cell.latent.step(v, latent).dropped(mask(LATENT));
             let pi = cell.policy(latent.hidden.clone()); // [B, P]
             let main = cell.adapt(h.clone(), main, cell.split.apply(pi.clone()));
             output = given(main.hidden.clone(), &h, self.skip);
-            let main = main.dropped(mask(HIDDEN));
-            h = given(main.hidden.clone(), &h, self.skip);
+            let above = main.clone().dropped(mask(HIDDEN));
+            h = given(above.hidden.clone(), &h, self.skip);
+            let main = if carries_on { main } else { above };
             z = latent.hidden.clone();
             layers.push((main, latent));
             policies.push(pi);

@@ -23,7 +23,7 @@ pub enum Gating {
 pub struct MainState {
     /// The hidden state `h`, `[B, H]`, after dropout.
     pub hidden: Tensor<2>,
-    /// The memory cell `c` of an LSTM, `[B, H]`.
+    /// The memory cell `c` of an LSTM, `[B, H]`; of a GRU its hidden state before dropout, where that is another.
     pub cell: Option<Tensor<2>>,
 }
 
@@ -50,6 +50,12 @@ impl Gating {
     /// Whether it has a memory cell.
     pub(crate) fn has_memory(self) -> bool {
         self == Self::Lstm
+    }
+
+    /// Whether the hidden state is carried on as it is, by a gate: with dropout, kept units would grow with every step, so that
+    /// it is dropped where it is read alone.
+    pub(crate) fn carries_hidden_on(self) -> bool {
+        self == Self::Gru
     }
 
     /// The name of a stack of such layers in print.
@@ -92,8 +98,9 @@ impl Gating {
                 let [h_r, h_u, h_n] = split(from_hidden);
                 let (r, u) = (sigmoid(x_r + h_r), sigmoid(x_u + h_u));
                 let n = (x_n + r * h_n).tanh();
+                let carried = state.cell.unwrap_or(state.hidden);
                 MainState {
-                    hidden: u * (state.hidden - n.clone()) + n,
+                    hidden: u * (carried - n.clone()) + n,
                     cell: None,
                 }
             }

@@ -147,9 +147,11 @@ impl Cell for GruCell {
         let [h] = state.try_into().expect("a GRU has one state");
         let from_input = biased(product(x, &self.weight_input), self.bias.as_ref()); // [B, 3H]
         let [x_r, x_u, x_n] = split(from_input); // [B, H] each
+        // What it carries on is not dropped: kept units would grow with every step.
+        let read = dropped(h.clone(), masks[0].as_ref());
         let (u, n) = match self.form {
             GruForm::Cudnn => {
-                let from_hidden = product(h.clone(), &self.weight_hidden);
+                let from_hidden = product(read, &self.weight_hidden);
                 let [h_r, h_u, h_n] = split(biased(from_hidden, self.bias_hidden.as_ref()));
                 let r = sigmoid(x_r + h_r);
                 (sigmoid(x_u + h_u), (x_n + r * h_n).tanh())
@@ -157,15 +159,16 @@ impl Cell for GruCell {
             GruForm::Cho => {
                 let d_hidden = self.d_hidden();
                 let (gates, candidate) = (0..2 * d_hidden, 2 * d_hidden..3 * d_hidden);
-                let [h_r, h_u] = split(product_of_columns(h.clone(), &self.weight_hidden, gates));
+                let [h_r, h_u] =
+                    split(product_of_columns(read.clone(), &self.weight_hidden, gates));
                 let (r, u) = (sigmoid(x_r + h_r), sigmoid(x_u + h_u));
-                let h_n = product_of_columns(r * h.clone(), &self.weight_hidden, candidate);
+                let h_n = product_of_columns(r * read, &self.weight_hidden, candidate);
                 (u, (x_n + h_n).tanh())
             }
         };
         let output = u.clone() * (h - n.clone()) + n;
         CellStep {
-            state: vec![dropped(output.clone(), masks[0].as_ref())],
+            state: vec![output.clone()],
             output,
         }
     }

@@ -127,9 +127,11 @@ impl Cell for MinGruCell {
         let [h] = state.try_into().expect("a minimal GRU has one state");
         let u = biased(product(x, &self.weight_input), self.bias.as_ref()); // [B, 2H]
         let [z, n] = split(u); // [B, H] each
-        let h = h.clone() + sigmoid(z) * (self.candidate.of(n) - h);
+        // What it carries on is not dropped: kept units would grow with every step.
+        let n = dropped(self.candidate.of(n), masks[0].as_ref());
+        let h = h.clone() + sigmoid(z) * (n - h);
         CellStep {
-            state: vec![dropped(h.clone(), masks[0].as_ref())],
+            state: vec![h.clone()],
             output: h,
         }
     }

@@ -110,9 +110,11 @@ impl Cell for MinLstmCell {
         let [f, i, n] = split(u); // [B, H] each
         // `i / (f + i)` by logarithms: gates that are both shut would be 0 / 0.
         let written = sigmoid(log_sigmoid(i) - log_sigmoid(f));
-        let h = h.clone() + written * (self.candidate.of(n) - h);
+        // What it carries on is not dropped: kept units would grow with every step.
+        let n = dropped(self.candidate.of(n), masks[0].as_ref());
+        let h = h.clone() + written * (n - h);
         CellStep {
-            state: vec![dropped(h.clone(), masks[0].as_ref())],
+            state: vec![h.clone()],
             output: h,
         }
     }

@@ -5,7 +5,7 @@ mod window;
 
 use adaparam::recurrent::{
     AdaptiveGruSettings, AdaptiveRnnSettings, Bidirectional, Execution, GruSettings,
-    HyperLstmSettings, MelisLstmSettings, MiLstmSettings, MiRnnSettings, MinGruSettings,
+    HyperLstmSettings, Masks, MelisLstmSettings, MiLstmSettings, MiRnnSettings, MinGruSettings,
     MinLstmSettings, MlstmSettings, MogrifierSettings, MrnnSettings, NasSettings, Recurrent,
     RhnSettings, RnnSettings, SlstmSettings, StackSizes,
 };
@@ -26,6 +26,7 @@ fn everywhere<R: Recurrent + Module + ModuleDisplay>(name: &str, stack: impl Fn(
     ragged_batches_are_their_rows(name, stack(&Device::flex().autodiff()));
     both_directions_are_two_readings(name, &stack);
     windows_go_on(name, stack(&Device::flex()));
+    kept_units_do_not_grow(name, stack(&Device::flex()));
 }
 
 fn ragged_batches_are_their_rows<R: Recurrent + Module>(name: &str, stack: R) {
@@ -70,6 +71,25 @@ fn windows_go_on<R: Recurrent + Module>(name: &str, stack: R) {
     let difference = whole - Tensor::cat(vec![first, second], 0);
     let difference: f32 = difference.abs().max().into_scalar();
     assert!(difference < 1e-6, "{name}: {difference}");
+}
+
+/// Units that dropout keeps are larger by a factor, step after step: whatever is carried must not take the factor along.
+fn kept_units_do_not_grow<R: Recurrent + Module>(name: &str, stack: R) {
+    let device = Device::flex();
+    let stack = Numbers(5).fill(stack, &device);
+    let input = Numbers(6).tensor([300, 2, 5], 1.0, &device);
+    let none = Masks::none(stack.sites());
+    let masks = stack.sites().iter().fold(none, |masks, site| {
+        let kept = Tensor::full([2, site.width], 1.5, &device);
+        masks.with(&site.name, Some(kept))
+    });
+    let (output, state) = stack.forward(input, None, Some(&masks));
+    let largest: f32 = output.abs().max().into_scalar();
+    assert!(largest < 20.0, "{name}: {largest}");
+    for (part, values) in state.iter() {
+        let largest: f32 = values.clone().abs().max().into_scalar();
+        assert!(largest.is_finite(), "{name}, {part}: {largest}");
+    }
 }
 
 macro_rules! every {
