@@ -31,11 +31,24 @@ use serde_json::json;
 
 const HIDDEN: usize = 64;
 const HALF: usize = 5;
-const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
-const RATES: [f64; 5] = [0.003, 0.01, 0.03, 0.1, 0.3];
 const BATCH: usize = 64;
-const PRETRAIN_STEPS: usize = 400;
-const ADAPT_STEPS: usize = 300;
+
+/// How much is trained.
+pub(crate) struct Plan {
+    pub(crate) seeds: &'static [u64],
+    /// Learning rates to choose from.
+    pub(crate) rates: &'static [f64],
+    pub(crate) pretrain_steps: usize,
+    pub(crate) adapt_steps: usize,
+}
+
+/// What the record was made with.
+pub(crate) const RECORDED: Plan = Plan {
+    seeds: &[1, 2, 3, 4, 5],
+    rates: &[0.003, 0.01, 0.03, 0.1, 0.3],
+    pretrain_steps: 400,
+    adapt_steps: 300,
+};
 
 /// The network as it was trained. What is adapted statically is adapted in place.
 #[derive(Module, Debug)]
@@ -170,11 +183,20 @@ const METHODS: [(Method, &str); 8] = [
 ];
 
 /// One method on one seed.
-struct Outcome {
-    trained: usize,
-    rate: f64,
-    held_out: f64,
-    test: f64,
+pub(crate) struct Outcome {
+    pub(crate) trained: usize,
+    pub(crate) rate: f64,
+    pub(crate) held_out: f64,
+    pub(crate) test: f64,
+}
+
+/// What came out, seed by seed.
+pub(crate) struct Found {
+    /// Accuracy on the classes that were learned first.
+    pub(crate) before: Vec<f64>,
+    /// Of each method.
+    pub(crate) methods: Vec<(&'static str, Vec<Outcome>)>,
+    seconds: f64,
 }
 
 /// The images of one task: those that train, those that choose the rate, and those that judge.
@@ -183,10 +205,11 @@ struct Task<'a> {
     test: &'a Half,
     learn: Vec<usize>,
     hold: Vec<usize>,
+    plan: &'a Plan,
 }
 
 impl<'a> Task<'a> {
-    fn new(train: &'a Half, test: &'a Half, seed: u64) -> Self {
+    fn new(train: &'a Half, test: &'a Half, plan: &'a Plan, seed: u64) -> Self {
         let mut stream = Draws::new(seed).stream(Purpose::BatchOrder, &[0]);
         let order = stream.permutation(train.len());
         let cut = train.len() / 5;
@@ -195,6 +218,7 @@ impl<'a> Task<'a> {
             test,
             hold: order[..cut].to_vec(),
             learn: order[cut..].to_vec(),
+            plan,
         }
     }
 
@@ -202,8 +226,12 @@ impl<'a> Task<'a> {
         let trained = ParameterCounts::of(model).trained;
         let plain = device.clone().inner();
         let everything: Vec<usize> = (0..self.test.len()).collect();
-        let tried = RATES.map(|rate| {
-            let steps = if trained == 0 { 0 } else { ADAPT_STEPS };
+        let tried = self.plan.rates.iter().map(|&rate| {
+            let steps = if trained == 0 {
+                0
+            } else {
+                self.plan.adapt_steps
+            };
             let model = train(
                 model.clone(),
                 self.train,
@@ -220,7 +248,7 @@ impl<'a> Task<'a> {
                 test: accuracy(&model, self.test, &everything, &plain),
             }
         });
-        let best = tried.into_iter().reduce(|best, other| {
+        let best = tried.reduce(|best, other| {
             if other.held_out > best.held_out {
                 other
             } else {
@@ -285,7 +313,7 @@ fn conditioned(model: Mlp, policy: PolicyConfig) -> Conditioned {
     }
 }
 
-fn pretrained(half: &Half, seed: u64, device: &Device) -> Mlp {
+fn pretrained(half: &Half, steps: usize, seed: u64, device: &Device) -> Mlp {
     device.seed(seed);
     let linear = |d_input, d_output| LinearConfig::new(d_input, d_output).init(device);
     let model = Mlp {
@@ -294,7 +322,7 @@ fn pretrained(half: &Half, seed: u64, device: &Device) -> Mlp {
         output: linear(HIDDEN, HALF),
     };
     let all: Vec<usize> = (0..half.len()).collect();
-    train(model, half, &all, (PRETRAIN_STEPS, 0.003), seed, device)
+    train(model, half, &all, (steps, 0.003), seed, device)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -302,20 +330,30 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .nth(1)
         .ok_or("name the folder for the results")?;
     let folder = Path::new(&folder);
+    let found = run(&RECORDED);
+    std::fs::create_dir_all(folder)?;
+    write_whole(&folder.join("results.md"), table(&found).as_bytes())?;
+    write_json(&folder.join("result.json"), &record(&RECORDED, &found))?;
+    println!("{}", table(&found));
+    Ok(())
+}
+
+/// Every method on every seed.
+pub(crate) fn run(plan: &Plan) -> Found {
     let started = Instant::now();
     let device = Device::flex().autodiff();
     let images = digits::load();
     let [old, new] = [0, HALF].map(|first| Half::of(&images.train, first));
     let [old_test, new_test] = [0, HALF].map(|first| Half::of(&images.test, first));
     let mut before = Vec::new();
-    let mut outcomes: Vec<Vec<Outcome>> = METHODS.iter().map(|_| Vec::new()).collect();
-    for seed in SEEDS {
-        let model = pretrained(&old, seed, &device);
+    let mut methods = Vec::from(METHODS.map(|(_, name)| (name, Vec::new())));
+    for &seed in plan.seeds {
+        let model = pretrained(&old, plan.pretrain_steps, seed, &device);
         let everything: Vec<usize> = (0..old_test.len()).collect();
         let plain = device.clone().inner();
         before.push(accuracy(&model.valid(), &old_test, &everything, &plain));
-        let task = Task::new(&new, &new_test, seed);
-        for ((method, name), outcomes) in METHODS.iter().zip(&mut outcomes) {
+        let task = Task::new(&new, &new_test, plan, seed);
+        for ((method, _), (name, outcomes)) in METHODS.iter().zip(&mut methods) {
             let outcome = task.outcome(*method, &model, seed, &device);
             println!(
                 "seed {seed}: {name}: {:.1} % at {}",
@@ -324,18 +362,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             outcomes.push(outcome);
         }
     }
-    let seconds = started.elapsed().as_secs_f64();
-    std::fs::create_dir_all(folder)?;
-    write_whole(
-        &folder.join("results.md"),
-        table(&before, &outcomes).as_bytes(),
-    )?;
-    write_json(
-        &folder.join("result.json"),
-        &record(&before, &outcomes, seconds),
-    )?;
-    println!("{}", table(&before, &outcomes));
-    Ok(())
+    Found {
+        before,
+        methods,
+        seconds: started.elapsed().as_secs_f64(),
+    }
 }
 
 /// Mean and standard deviation.
@@ -346,16 +377,16 @@ fn spread(values: &[f64]) -> [f64; 2] {
     [mean, (squares / (count - 1.0)).sqrt()]
 }
 
-fn table(before: &[f64], outcomes: &[Vec<Outcome>]) -> String {
-    let [mean, deviation] = spread(before);
+pub(crate) fn table(found: &Found) -> String {
+    let [mean, deviation] = spread(&found.before);
     let mut text = format!(
         "# A trained network, adapted to other classes\n\nA network of 64, 64, 64 and 5 units that tells the embedded digits \
          0 to 4 apart ({mean:.1} ± {deviation:.1} % of their test images), frozen, and adapted to 5 to 9. Test accuracy, mean \
          and standard deviation over {} seeds; `result.json` has each.\n\n| trained | numbers | accuracy on 5 to 9, % \
          |\n|---|---:|---:|\n",
-        SEEDS.len()
+        found.before.len()
     );
-    for ((_, name), outcomes) in METHODS.iter().zip(outcomes) {
+    for (name, outcomes) in &found.methods {
         let tests: Vec<f64> = outcomes.iter().map(|it| it.test).collect();
         let [mean, deviation] = spread(&tests);
         let numbers = outcomes[0].trained;
@@ -364,17 +395,18 @@ fn table(before: &[f64], outcomes: &[Vec<Outcome>]) -> String {
     text
 }
 
-fn record(before: &[f64], outcomes: &[Vec<Outcome>], seconds: f64) -> serde_json::Value {
+pub(crate) fn record(plan: &Plan, found: &Found) -> serde_json::Value {
     let commit = std::process::Command::new("git")
         .args(["rev-parse", "HEAD"])
         .output()
         .ok()
         .and_then(|output| String::from_utf8(output.stdout).ok());
-    let methods: Vec<serde_json::Value> = METHODS
+    let methods: Vec<serde_json::Value> = found
+        .methods
         .iter()
-        .zip(outcomes)
-        .map(|((_, name), outcomes)| {
-            let runs: Vec<serde_json::Value> = SEEDS
+        .map(|(name, outcomes)| {
+            let runs: Vec<serde_json::Value> = plan
+                .seeds
                 .iter()
                 .zip(outcomes)
                 .map(|(seed, it)| {
@@ -395,9 +427,10 @@ fn record(before: &[f64], outcomes: &[Vec<Outcome>], seconds: f64) -> serde_json
         "command": "cargo run -p adaparam-paper --example adapt_pretrained -- results/adapt-pretrained",
         "commit": commit.unwrap_or_default().trim(),
         "machine": processor.unwrap_or(std::env::consts::ARCH),
-        "seconds": seconds,
-        "seeds": SEEDS, "rates": RATES, "pretrain_steps": PRETRAIN_STEPS, "adapt_steps": ADAPT_STEPS, "batch": BATCH,
-        "accuracy_on_old_classes": before,
+        "seconds": found.seconds,
+        "seeds": plan.seeds, "rates": plan.rates, "pretrain_steps": plan.pretrain_steps, "adapt_steps": plan.adapt_steps,
+        "batch": BATCH,
+        "accuracy_on_old_classes": found.before,
         "methods": methods,
     })
 }
