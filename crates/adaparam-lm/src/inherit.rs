@@ -220,7 +220,7 @@ impl LanguageModelConfig {
         // Another kind of a cell has other keys, too, and is what was meant.
         let changes = key_changes(&before.config, self);
         let of_model = || changes.iter().filter(|it| it.key.starts_with("model."));
-        let kind = of_model().find(|it| it.key.ends_with(".kind"));
+        let kind = of_model().find(|it| it.key.rsplit('.').next() == Some("kind"));
         let Some(change) = kind.or_else(|| of_model().next()) else {
             let kind = self.model.cell.settings().kind();
             return Err(RunError::value("model.cell.kind", kind, rule).into());
