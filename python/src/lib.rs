@@ -23,6 +23,7 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_init]
+    #[expect(clippy::unnecessary_wraps, reason = "the macro wants a result")]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::engine::imported();
         Ok(())
