@@ -32,14 +32,6 @@ fn main() {
         bias: true,
         skip: false,
     })));
-    let filled = |len: usize, scale: f32| {
-        let (mut buffer, mut fill) = (Buffer::new(len), noise(scale));
-        buffer
-            .iter_mut()
-            .enumerate()
-            .for_each(|(at, x)| *x = fill(at));
-        buffer
-    };
     let weights = of_parameters(&stack, noise(0.1));
     let weights = slices(&weights);
     let mut gradients = of_parameters(&stack, |_| 0.0);
@@ -101,11 +93,7 @@ fn main() {
     assert!(output[..] == read[..], "what is kept changes no bit");
     let all = [&output[..], &d_x[..]].into_iter();
     let all = all.chain(gradients.iter().map(|of| &**of)).flatten();
-    let bits = all.fold(0_u64, |sum, x| {
-        (sum ^ u64::from(x.to_bits()))
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(29)
-    });
+    let bits = sum_of_bits(all);
     let times = times.map(|mut times| (median(&mut times), times[0]));
     let operations = (16 * numbers * hidden) as f64;
     println!("hidden {hidden}, batch {batch}, steps {steps}, threads {threads}: bits {bits:016x}");
@@ -124,4 +112,21 @@ fn main() {
         show(phase, &[time], 1.0);
     }
     show("all that learns", &times[..4], 3.0);
+}
+
+fn filled(len: usize, scale: f32) -> Buffer {
+    let (mut buffer, mut fill) = (Buffer::new(len), noise(scale));
+    buffer
+        .iter_mut()
+        .enumerate()
+        .for_each(|(at, x)| *x = fill(at));
+    buffer
+}
+
+fn sum_of_bits<'a>(numbers: impl Iterator<Item = &'a f32>) -> u64 {
+    numbers.fold(0_u64, |sum, x| {
+        (sum ^ u64::from(x.to_bits()))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29)
+    })
 }

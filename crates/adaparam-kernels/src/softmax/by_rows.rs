@@ -99,23 +99,8 @@ impl Softmax {
                     if block > 0 {
                         bring_down(part_of(block - 1), now, d_input, width);
                     }
-                    let backward = &this.backward;
-                    let cut =
-                        backward.cut(0..backward.count(), words.first..words.first + words.count);
-                    let sums = Parts::new(d_input);
-                    let sums = Writes::new(&sums, 0, width, count, width);
-                    // SAFETY: the rows have these words, and the sums belong to this task.
-                    unsafe {
-                        tile(
-                            engine.instructions(),
-                            count,
-                            out.reads(),
-                            cut,
-                            sums,
-                            width,
-                            block > 0,
-                        );
-                    };
+                    // SAFETY: the rows have these words, and their sums belong to this task.
+                    unsafe { this.add_products(engine, words, out, d_input, width) };
                 }
                 let normaliser =
                     |row: usize| Normaliser::of((0..blocks).map(|block| part_of(block)[row]));
@@ -149,6 +134,27 @@ impl Softmax {
         self.parts = parts;
         self.factors = factors;
         self.scales = scales;
+    }
+
+    /// Adds the products of a block's exponentials with the matrix to the sums of their rows; those of the first block begin them.
+    ///
+    /// # Safety
+    /// `exponentials` are readable for as many rows as there are sums, and for all words of the block.
+    unsafe fn add_products(
+        &self,
+        engine: &Engine,
+        words: Words,
+        exponentials: Writes,
+        sums: &mut [f32],
+        width: usize,
+    ) {
+        let (panels, rows) = (&self.backward, sums.len() / width);
+        let cut = panels.cut(0..panels.count(), words.first..words.first + words.count);
+        let sums = Parts::new(sums);
+        let sums = Writes::new(&sums, 0, width, rows, width);
+        let (instructions, from) = (engine.instructions(), exponentials.reads());
+        // SAFETY: the caller vouches for the exponentials; the sums are borrowed.
+        unsafe { tile(instructions, rows, from, cut, sums, width, words.first > 0) };
     }
 }
 

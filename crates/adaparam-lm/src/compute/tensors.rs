@@ -45,14 +45,14 @@ enum Above {
     Tensors,
     Kernels(KernelHead),
     /// Tensors up to what its softmaxes read.
-    Mixture(KernelMixture),
+    Mixture(Box<KernelMixture>),
 }
 
 impl Above {
     fn of(model: &LanguageModel) -> Self {
         let whole = KernelHead::of(model).map(Self::Kernels);
         whole
-            .or_else(|| KernelMixture::of(model).map(Self::Mixture))
+            .or_else(|| KernelMixture::of(model).map(|mixture| Self::Mixture(Box::new(mixture))))
             .unwrap_or(Self::Tensors)
     }
 
