@@ -18,7 +18,7 @@ use std::process::Command;
 use std::sync::Mutex;
 
 /// Seconds that a server has to say where it is.
-const SERVED: u32 = 8;
+const SERVED: u32 = 25;
 
 /// Chapters that are run at a time.
 const AT_A_TIME: usize = 2;
