@@ -14,6 +14,13 @@ const LARGE: usize = 4 << 20;
 #[cfg(target_os = "linux")]
 const LARGE_PAGE: usize = 2 << 20;
 
+/// The distance between rows of so many `f32` that are read at the same columns at the same time. An odd number of cache lines:
+/// at a power of two the rows would crowd into few places of the cache.
+pub(crate) const fn odd_lines(columns: usize) -> usize {
+    let of_line = LINE / size_of::<f32>();
+    (columns.div_ceil(of_line) / 2 * 2 + 1) * of_line
+}
+
 /// Numbers at the start of a cache line. Starts as zeros.
 pub struct Buffer<T: Element = f32> {
     start: NonNull<T>,

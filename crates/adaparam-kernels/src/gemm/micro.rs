@@ -58,6 +58,9 @@ impl Ahead for Stream {
     }
 }
 
+/// How many rows, or pairs of rows, ahead of its use a packed panel is requested by products over the rows of a window.
+pub(super) const PANEL_AHEAD: usize = 16;
+
 /// Requests rows of the panel itself some rows before their turn.
 #[derive(Clone, Copy)]
 pub(super) struct Rows(pub(super) usize);

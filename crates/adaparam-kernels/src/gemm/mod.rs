@@ -15,12 +15,14 @@
 
 mod bytes;
 mod halves;
+mod left_in_place;
 mod micro;
 mod pack;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod paired;
 mod panels;
 mod rounded;
+mod strips;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod tiled;
 #[cfg(target_arch = "x86_64")]
@@ -28,12 +30,12 @@ mod tiles;
 mod transposed;
 
 pub(crate) use halves::RoundInPlace;
+pub(crate) use left_in_place::{packed_length, transposed_tiles};
 pub use pack::{GROUP, Group, Panels, Source, contiguous_groups};
 pub(crate) use pack::{pad, unit_groups};
 pub use panels::product;
 pub(crate) use panels::{product_of_rows, tile};
 pub(crate) use rounded::Phase;
-pub(crate) use transposed::{
-    Common, Factor, Form, packed_length, transposed_products, transposed_tiles,
-};
+pub(crate) use strips::Form;
+pub(crate) use transposed::{Common, Factor, transposed_products};
 pub use transposed::{Scratch, transposed_product};

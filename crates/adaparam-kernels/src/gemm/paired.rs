@@ -3,7 +3,7 @@
 //! Two rows of the window lie side by side, column after column, as the instructions read them.
 
 use super::halves::one_panel;
-use super::micro::{Rows, Target};
+use super::micro::{PANEL_AHEAD, Rows, Target};
 use crate::element::Bf16;
 use crate::grid::{Reads, Writes, load};
 use crate::memory::Buffer;
@@ -18,8 +18,6 @@ pub(super) const ROWS: usize = 10;
 pub(super) const PANEL: usize = 32;
 /// How many rows ahead of its use a matrix is requested while it is packed.
 const AHEAD: usize = 32;
-/// How many pairs ahead of its use a packed panel is requested.
-const PANEL_AHEAD: usize = 16;
 
 thread_local! {
     /// Some columns of a left operand.

@@ -1,19 +1,19 @@
 //! Products over the rows of a whole window: gradients of weights.
 
-use super::micro::{Both, Rows, Target, columns_in_place};
+use super::micro::{PANEL_AHEAD, Rows, Target, columns_in_place};
 #[cfg(target_arch = "x86_64")]
 use super::paired;
+use super::strips::{Form, Matrix, Packing, pack_strips, strip_of};
 #[cfg(target_arch = "x86_64")]
-use super::tiled::{halves, pack_tiles};
+use super::tiled::halves;
 #[cfg(target_arch = "x86_64")]
 use super::tiles;
 use crate::Engine;
-use crate::grid::{Reads, Writes, load, store, vectors};
 use crate::memory::Buffer;
-use crate::precision::{Path, Precision};
+use crate::precision::Path;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::amx;
-use crate::simd::{Instructions, Kernel, Narrow, NarrowKernel, Simd};
+use crate::simd::{Kernel, Simd};
 use crate::threads::Parts;
 use std::ops::Range;
 
@@ -30,37 +30,11 @@ const SHARED_AT_ONCE: usize = 4;
 /// Rows of a tile of `bf16`.
 const TILE: usize = 16;
 
-/// Most rows of a left operand in place that all panels pass over before the next ones, so that they stay in the first cache level.
-const DEPTH: usize = 180;
-/// How many rows ahead of its use a matrix is requested while it is packed.
-const AHEAD: usize = 32;
-/// How many rows ahead of its use a packed panel is requested.
-const PANEL_AHEAD: usize = 16;
-
 /// Packed operands of [`transposed_product`], kept between calls.
 #[derive(Default)]
 pub struct Scratch {
     shared: Buffer,
     own: Buffer,
-}
-
-/// A matrix by rows.
-#[derive(Clone, Copy)]
-struct Matrix<'a> {
-    data: &'a [f32],
-    stride: usize,
-    columns: usize,
-}
-
-impl<'a> Matrix<'a> {
-    /// The rows from `first` on.
-    fn of((data, stride): (&'a [f32], usize), first: usize, columns: usize) -> Self {
-        Self {
-            data: &data[(first * stride).min(data.len())..],
-            stride,
-            columns,
-        }
-    }
 }
 
 /// `c (+)= aᵀ · b` for `a` of `k` rows of `m` columns, `b` of `k` rows of `n` columns and `c` of `m` rows of `n` columns, by all
@@ -79,13 +53,6 @@ pub fn transposed_product(
     (c, c_stride): (&mut [f32], usize),
     add: bool,
 ) {
-    let needed = |rows: usize, stride: usize, columns: usize| {
-        if rows == 0 {
-            0
-        } else {
-            (rows - 1) * stride + columns
-        }
-    };
     assert!(
         a.len() >= needed(k, a_stride, m)
             && b.len() >= needed(k, b_stride, n)
@@ -116,6 +83,14 @@ pub fn transposed_product(
             add: add || first > 0,
         };
         product.run(engine, scratch);
+    }
+}
+
+/// The length of a matrix of so many rows.
+fn needed(rows: usize, stride: usize, columns: usize) -> usize {
+    match rows {
+        0 => 0,
+        rows => (rows - 1) * stride + columns,
     }
 }
 
@@ -193,6 +168,10 @@ pub(crate) fn transposed_products<const N: usize>(
         }
         return;
     }
+    assert!(
+        common.matrix.len() >= needed(k, common.stride, common.columns),
+        "shape of the common operand"
+    );
     let products = factors.map(|one| {
         let shape = common.shape(one.columns, k);
         assert!(
@@ -214,35 +193,6 @@ pub(crate) fn transposed_products<const N: usize>(
             add: first > 0,
         };
         product.run(engine, scratch);
-    }
-}
-
-/// What packed strips are made of.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Form {
-    /// Rows of `f32`, rounded in `bf16`.
-    Rows,
-    /// Pairs of rows of `bf16`.
-    #[cfg(target_arch = "x86_64")]
-    Pairs,
-    /// Tiles of `bf16`.
-    #[cfg(target_arch = "x86_64")]
-    Tiles,
-}
-
-impl Form {
-    pub(crate) fn of(path: Path) -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if path.precision == Precision::Bf16 {
-            if path.instructions.has_tiles() {
-                return Self::Tiles;
-            }
-            if path.instructions.has_dot_products() {
-                return Self::Pairs;
-            }
-        }
-        let _ = path;
-        Self::Rows
     }
 }
 
@@ -493,8 +443,6 @@ impl<const N: usize> Product<'_, N> {
         let (matrix, c, c_stride) = &self.shared[index];
         let (m, n, _) = self.shape(matrix);
         let (a_width, b_width) = (strips.a_width, strips.b_width);
-        // Over no rows strips are empty, and the product is zero.
-
         for one in 0..strips.shared_count {
             let shared = strip_of(packed, one, strips.shared_len);
             for (index, strip) in own.clone().enumerate() {
@@ -543,140 +491,6 @@ impl<const N: usize> Product<'_, N> {
     }
 }
 
-/// One of the packed strips, which are `len` long.
-fn strip_of(packed: &[f32], strip: usize, len: usize) -> &[f32] {
-    &packed[strip * len..][..len]
-}
-
-/// Neighbouring strips of a matrix to pack.
-#[derive(Clone, Copy)]
-struct Packing {
-    /// Rows of the matrix.
-    k: usize,
-    /// Columns of a strip.
-    width: usize,
-    /// The first strip, and how many there are.
-    first: usize,
-    count: usize,
-    /// Whether they belong to a right operand.
-    right: bool,
-    /// From one packed strip to the next.
-    len: usize,
-}
-
-/// Packs strips of columns side by side. The strip of a left operand is only as wide as columns are left, that of a right operand
-/// is filled up with zeros; both follow from what a tile reads.
-fn pack_strips(path: Path, matrix: Matrix<'_>, packing: Packing, to: &mut [f32]) {
-    let Packing {
-        k,
-        width,
-        first,
-        count,
-        right,
-        len,
-    } = packing;
-    let start = first * width;
-    let columns = (count * width).min(matrix.columns - start);
-    let from = Reads::new(matrix.data, start, matrix.stride, k, columns);
-    #[cfg(target_arch = "x86_64")]
-    if Form::of(path) != Form::Rows {
-        for strip in 0..count {
-            let columns = width.min(columns - strip * width);
-            let from = from.columns_from(strip * width);
-            let to = &mut to[strip * len..(strip + 1) * len];
-            if Form::of(path) == Form::Tiles {
-                pack_tiles(k, columns, from, None, !right, to);
-            } else {
-                paired::pack(path.instructions, k, columns, from, None, width, to);
-            }
-        }
-        return;
-    }
-    let strips = PackStrips {
-        packing,
-        columns,
-        from,
-        to: Parts::new(&mut to[..count * len]),
-    };
-    match path.precision {
-        Precision::F32 => path.instructions.run(strips),
-        Precision::Bf16 | Precision::Int8 => path.instructions.run_narrow(strips),
-    }
-}
-
-/// Copies columns, row after row: those of all strips lie side by side, and a row that is read once is read in whole cache lines.
-struct PackStrips<'a> {
-    packing: Packing,
-    columns: usize,
-    from: Reads,
-    to: Parts<'a, f32>,
-}
-
-impl PackStrips<'_> {
-    /// The columns that strip number `strip` has, and where they go.
-    #[inline(always)]
-    fn strip(&self, strip: usize) -> (usize, Writes) {
-        let Packing { k, width, len, .. } = self.packing;
-        let present = width.min(self.columns - strip * width);
-        let packed = if self.packing.right { width } else { present };
-        (
-            present,
-            Writes::new(&self.to, strip * len, packed, k, packed),
-        )
-    }
-}
-
-impl Kernel for PackStrips<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Packing {
-            k, width, count, ..
-        } = self.packing;
-        for row in 0..k {
-            for strip in 0..count {
-                let (present, to) = self.strip(strip);
-                for (v, n) in vectors(simd, to.stride()) {
-                    let column = strip * width + v;
-                    let from = self.from.at(row, column);
-                    // Rows are too far apart for the processor to see the pattern by itself.
-                    simd.prefetch(self.from.address(row + AHEAD, column));
-                    let present = present.saturating_sub(v).min(n);
-                    // SAFETY: the rows have that many columns, and the strips belong to the caller.
-                    unsafe { store(simd, to.at(row, v), load(simd, from, present), n) };
-                }
-            }
-        }
-    }
-}
-
-/// Rounds what it copies, and lets the two rows of a pair change places.
-impl NarrowKernel for PackStrips<'_> {
-    #[inline(always)]
-    fn run<S: Narrow>(self, simd: S) {
-        let Packing {
-            k, width, count, ..
-        } = self.packing;
-        for row in 0..k {
-            let from_row = if row ^ 1 < k { row ^ 1 } else { row };
-            for strip in 0..count {
-                let (present, to) = self.strip(strip);
-                for (v, n) in vectors(simd, to.stride()) {
-                    let column = strip * width + v;
-                    let from = self.from.at(from_row, column);
-                    simd.prefetch(self.from.address(from_row + AHEAD, column));
-                    let present = present.saturating_sub(v).min(n);
-                    // SAFETY: the rows have that many columns, and the strips belong to the caller.
-                    unsafe {
-                        let x = simd.nearest_half(load(simd, from, present));
-                        store(simd, to.at(row, v), x, n);
-                    }
-                }
-            }
-        }
-    }
-}
-
 struct Tile<'a> {
     rows: usize,
     left: &'a [f32],
@@ -708,91 +522,11 @@ impl Kernel for Tile<'_> {
     }
 }
 
-/// `out (+)= aᵀ · b` for `k` rows of `m` columns of `a`, where they lie, and `n` columns of `b`, [packed](packed_length) panel after
-/// panel. The rows of `a` should be an odd number of cache lines apart, so that a column does not crowd into few places of the cache.
-///
-/// # Safety
-/// `a` is readable for `k` rows of `m`, `out` writable for `m` rows of `n`.
-pub(crate) unsafe fn transposed_tiles(
-    instructions: Instructions,
-    (m, n, k): (usize, usize, usize),
-    a: Reads,
-    b: &[f32],
-    out: Writes,
-    add: bool,
-) {
-    assert!(
-        b.len() >= packed_length(instructions, n, k),
-        "length of the panels"
-    );
-    instructions.run(TransposedTiles {
-        m,
-        n,
-        k,
-        a,
-        b,
-        out,
-        add,
-    });
-}
-
-/// Numbers in the panels of `k` rows of `n` columns.
-pub(crate) fn packed_length(instructions: Instructions, n: usize, k: usize) -> usize {
-    n.next_multiple_of(instructions.panel()) * k
-}
-
-struct TransposedTiles<'a> {
-    m: usize,
-    n: usize,
-    k: usize,
-    a: Reads,
-    b: &'a [f32],
-    out: Writes,
-    add: bool,
-}
-
-impl Kernel for TransposedTiles<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Self { m, n, k, a, .. } = self;
-        let strips = m.div_ceil(S::TILE_ROWS);
-        let slices = k.div_ceil(DEPTH).max(1);
-        for strip in 0..strips {
-            let first = m * strip / strips;
-            let count = m * (strip + 1) / strips - first;
-            for slice in 0..slices {
-                let row = k * slice / slices;
-                let depth = k * (slice + 1) / slices - row;
-                for panel in 0..n.div_ceil(S::PANEL) {
-                    let column = panel * S::PANEL;
-                    let columns = S::PANEL.min(n - column);
-                    let target = Target {
-                        start: self.out.part(first, column, count, columns),
-                        row_stride: self.out.stride(),
-                        columns,
-                        add: self.add || slice > 0,
-                    };
-                    let ahead = Both {
-                        left: a.address(row + AHEAD, first + count - 1),
-                        stride: a.stride(),
-                        panel: Rows(PANEL_AHEAD),
-                    };
-                    // SAFETY: the caller vouches for these columns of `a` and this part of the result; the panels are long enough.
-                    unsafe {
-                        let b = self.b.as_ptr().add(column * k + row * S::PANEL);
-                        let left = a.part(row, first, depth, count);
-                        columns_in_place(simd, count, left, a.stride(), b, depth, ahead, target);
-                    }
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::precision::Precision;
+    use crate::simd::Instructions;
 
     #[test]
     #[cfg_attr(miri, ignore = "touches no memory, and takes minutes there")]

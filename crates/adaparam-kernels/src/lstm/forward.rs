@@ -14,8 +14,8 @@ use crate::stack::{Keep, Operands, clear_behind};
 use crate::threads::Parts;
 use std::ops::Range;
 
-/// Rows whose inputs are multiplied at once, where all threads share a step: enough for weights to be read seldom, and few enough for the products to be in the second
-/// cache level still when their step comes.
+/// Rows whose inputs are multiplied at once, where all threads share a step: enough for weights to be read seldom, and few enough
+/// for the products to be in the second cache level still when their step comes.
 const ROWS_AT_ONCE: usize = 140;
 
 /// Fewest steps that go through all layers at once where nothing is kept: enough for teams to wait for each other seldom.

@@ -2,9 +2,7 @@
 
 use super::Shape;
 use crate::gemm::{Common, Group, contiguous_groups, unit_groups};
-
-/// Numbers of a cache line.
-const LINE: usize = 16;
+use crate::memory::odd_lines;
 
 /// A stack, ready for its windows.
 pub(super) struct Plan {
@@ -19,8 +17,7 @@ pub(super) struct LayerPlan {
     pub(super) index: usize,
     pub(super) input: usize,
     pub(super) hidden: usize,
-    /// From one row of gates on the tape to the next. An odd number of cache lines: the rows of a product read the same columns at
-    /// the same time, and would crowd into few places of the cache.
+    /// From one row of gates on the tape to the next.
     pub(super) gates_stride: usize,
     /// Whether the input is added to what leaves the layer upwards.
     pub(super) skips: bool,
@@ -43,7 +40,7 @@ impl Plan {
             index,
             input: shape.input_of(index),
             hidden,
-            gates_stride: (4 * hidden).div_ceil(LINE) / 2 * (2 * LINE) + LINE,
+            gates_stride: odd_lines(4 * hidden),
             skips: shape.skips(index),
             gives_sum: shape.skips(index) && index + 1 < shape.layers(),
             gates: contiguous_groups(4 * hidden),

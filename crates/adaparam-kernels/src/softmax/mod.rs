@@ -13,16 +13,16 @@ mod pointwise;
 mod words;
 
 use crate::Engine;
-use crate::gemm::{GROUP, Panels, Source, contiguous_groups};
+use crate::gemm::{Panels, Source, contiguous_groups};
 use crate::grid::{Reads, Writes};
-use crate::memory::Buffer;
+use crate::memory::{Buffer, odd_lines};
 use crate::threads::Parts;
 pub use mixture::Mixture;
 use pointwise::{AddBias, Part};
 use words::{WORDS, Words};
 
-/// From one row of a block of exponentials to the next: an odd number of cache lines, as [`crate::gemm`] likes it.
-const STRIDE: usize = WORDS + GROUP;
+/// From one row of a block of exponentials to the next.
+const STRIDE: usize = odd_lines(WORDS);
 
 /// Most logits that exist at once unless [`Softmax::with_chunk`] says otherwise: 14 MB.
 pub const CHUNK: usize = 3_500_000;
