@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""A Chinese and a French text, trained from the command line and continued by their models.
+
+    cargo build --release
+    python3 bench/own_texts.py target/release/adaparam FOLDER [--runs DIR]
+
+FOLDER has the plain text of the Debian Reference in both languages, `debian-reference.zh-cn.txt.gz` and
+`debian-reference.fr.txt.gz`, from the packages `debian-reference-zh-cn` and `debian-reference-fr` (GPL; not in this repository).
+Tables, headings, commands and what is not translated are left out, and the lines of a paragraph joined. What is finished in `--runs` is not trained
+again. Writes results/own-texts/runs.json and the page beside it.
+"""
+
+import argparse
+import gzip
+import hashlib
+import json
+import platform
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "results" / "own-texts"
+# Name, file, what its paragraphs have and English ones have not, preset, further flags, what the samples begin with.
+TEXTS = [
+    ("Chinese", "zh-cn", "[的是一在]", "quick-char", ["--set", "train.epochs=20"], "系统"),
+    ("French", "fr", "[éèàçê]", "quick-char", ["--set", "train.epochs=12"], "Le système"),
+]
+SAMPLING = ["--temperature", "0.7", "--samples", "3", "--max-tokens", "120"]
+
+
+def paragraphs(text, has, is_spaced):
+    """Paragraphs of prose: indented, of letters mostly."""
+    for block in re.split(r"\n\s*\n", text.replace("\u00a0", " ")):
+        lines = block.split("\n")
+        joined = (" " if is_spaced else "").join(line.strip() for line in lines)
+        letters = sum(character.isalpha() or character == " " for character in joined)
+        is_prose = lines[0].startswith("    ") and not joined.startswith(("|", "+", "$", "#", "*"))
+        if is_prose and len(joined) >= 40 and letters >= 0.75 * len(joined) and re.search(has, joined):
+            yield joined
+
+
+def run(command, **more):
+    print("$", " ".join(map(str, command)), flush=True)
+    return subprocess.run(command, check=True, capture_output=True, text=True, **more).stdout
+
+
+def page(rows):
+    parts = ["# Texts of other languages, trained and continued", "", "Made by `bench/own_texts.py`; `runs.json` has all numbers.", ""]
+    for row in rows:
+        bits = row["result"]["bits"]
+        parts += [f"## {row['language']}", "", f"{row['characters']:,} characters of {row['text']}.", ""]
+        parts += ["```sh", row["train"], row["generate"], "```", ""]
+        parts += [f"Bits per character: {bits['valid']:.3f} on the validation text, {bits['test']:.3f} on the test text.", ""]
+        for sample in row["samples"]:
+            parts += ["> " + sample["text"].replace("\n", "\n> "), ""]
+    return "\n".join(parts)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "own-texts")
+    arguments = parser.parse_args()
+    program = arguments.program.resolve()
+    arguments.runs.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for language, name, has, preset, flags, prompt in TEXTS:
+        raw = gzip.decompress((arguments.folder / f"debian-reference.{name}.txt.gz").read_bytes()).decode("utf-8")
+        text = "\n".join(paragraphs(raw, has, name == "fr")) + "\n"
+        (arguments.runs / f"{name}.txt").write_text(text, encoding="utf-8")
+        train = ["train", preset, "--text", f"{name}.txt", "--out", name, *flags]
+        if not (arguments.runs / name / "result.json").exists():
+            run([program, "-q", *train], cwd=arguments.runs)
+        generate = ["generate", name, "--prompt", prompt, *SAMPLING]
+        told = run([program, *generate, "--json"], cwd=arguments.runs)
+        result = json.loads((arguments.runs / name / "result.json").read_text(encoding="utf-8"))
+        record = json.loads((arguments.runs / name / "record.json").read_text(encoding="utf-8"))
+        rows.append({
+            "language": language,
+            "text": f"debian-reference-{name}, paragraphs of prose",
+            "sha256": hashlib.sha256(text.encode("utf-8")).hexdigest(),
+            "characters": len(text),
+            "train": " ".join(["adaparam", *train]),
+            "generate": " ".join(["adaparam", *generate]),
+            "result": result,
+            "samples": [json.loads(line) for line in told.splitlines()],
+            "commit": record["commit"],
+            "machine": record["machine"],
+            "seconds": record.get("seconds"),
+        })
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / "README.md").write_text(page(rows), encoding="utf-8")
+    record = {"what": "texts of other languages, trained and continued", "command": "bench/own_texts.py", "runs": rows}
+    (RESULTS / "runs.json").write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
