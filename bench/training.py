@@ -3,7 +3,7 @@
     cargo build --release
     python3 bench/training.py [--data DIR]        # DIR has the Penn Treebank (see `adaparam data --help`)
 
-Both programs are started with the same preset and take turns of a few seconds: one is stopped while the other runs, so
+Both programs are started with the same preset and precision, and take turns of a few seconds: one is stopped while the other runs, so
 that whatever else the machine does meets both. Of the training run all steps count that no turn has interrupted, from
 the end of one to the end of the next, with all that the loop does between them: draws, checkpoints, metrics, progress.
 Of the bench, its median step. Writes results/bench-training.json.
@@ -22,8 +22,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ADAPARAM = ROOT / "target" / "release" / "adaparam"
-# Preset, seconds of a turn, turns, steps of the bench: about as many as fit into its turns; the rest it takes alone.
-PRESETS = [("quick", 2, 12, 350), ("small", 2, 12, 350), ("ptb-17m", 6, 8, 40)]
+# Preset, precision, seconds of a turn, turns, steps of the bench: about as many as fit into its turns; the rest it takes alone.
+CASES = [
+    ("quick", "f32", 2, 12, 350),
+    ("small", "f32", 2, 12, 350),
+    ("ptb-17m", "f32", 6, 8, 40),
+    ("small", "bf16", 2, 12, 450),
+    ("ptb-17m", "bf16", 6, 8, 70),
+]
 SETTLING = 4  # Seconds until both have their data and buffers.
 
 
@@ -41,11 +47,13 @@ class Steps(threading.Thread):
                 self.ends.append((time.monotonic(), event["words"]))
 
 
-def compare(preset, turn, turns, repetitions, data):
+def compare(preset, precision, turn, turns, repetitions, data):
     with tempfile.TemporaryDirectory() as folder:
         train = [str(ADAPARAM), "train", preset, "--json", "--out", str(Path(folder) / "run")]
         train += ["--data", data] if data else []
+        train += ["--precision", precision]
         bench = [str(ADAPARAM), "bench", "step", "--preset", preset, "--repetitions", str(repetitions), "--json"]
+        bench += ["--precision", precision]
         quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
         with subprocess.Popen(train, **quiet) as train, subprocess.Popen(bench, **quiet) as bench:
             steps = Steps(train)
@@ -72,6 +80,7 @@ def compare(preset, turn, turns, repetitions, data):
             words, seconds, count = words + in_step, seconds + end - before, count + 1
     return {
         "preset": preset,
+        "precision": precision,
         "bench_words_per_s": measured["words_per_s"],
         "train_words_per_s": words / seconds,
         "train_of_bench": words / seconds / measured["words_per_s"],
@@ -85,8 +94,8 @@ def main():
     parser.add_argument("--data", help="folder with data sets")
     data = parser.parse_args().data
     rows = []
-    for preset in PRESETS:
-        rows.append(compare(*preset, data))
+    for case in CASES:
+        rows.append(compare(*case, data))
         print(rows[-1], flush=True)
     commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")

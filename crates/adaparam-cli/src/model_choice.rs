@@ -1,9 +1,9 @@
 //! The choice of a configuration: a preset by name or a file, with keys changed.
 
-use std::fs;
 use std::path::Path;
 
 use adaparam_lm::{LanguageModelConfig, nearest, preset, presets};
+use adaparam_runs::ordinary_file;
 use anyhow::{Context, bail};
 
 /// The configuration of a preset's name or a TOML file.
@@ -21,7 +21,7 @@ pub(crate) fn configuration(name: &str) -> anyhow::Result<LanguageModelConfig> {
             names.join(", ")
         );
     }
-    let text = fs::read_to_string(path)
+    let text = ordinary_file::read_to_string(path)
         .map_err(|error| anyhow::anyhow!("{}: cannot read this file: {error}", path.display()))?;
     Ok(LanguageModelConfig::parse(
         &path.display().to_string(),

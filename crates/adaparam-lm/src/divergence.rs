@@ -8,11 +8,11 @@ use adaparam_runs::whole_file::write_json;
 use serde::{Deserialize, Serialize};
 
 use crate::LmError;
+use crate::sweep::OUTCOME;
 
-/// Where sweeps keep how a run has ended, too.
-const OUTCOME: &str = "outcome.json";
 const DIVERGED: &str = "diverged";
 
+/// What sweeps, too, write of a run that has diverged; they add more.
 #[derive(Serialize, Deserialize)]
 struct Note {
     status: String,

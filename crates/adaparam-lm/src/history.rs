@@ -13,12 +13,11 @@ use crate::LmError;
 use crate::checkpoint;
 use crate::config::LanguageModelConfig;
 use crate::log::{has_log, read_log};
-use crate::sweep::RunState;
+use crate::sweep::{OUTCOME, RunState};
 use crate::train::Finished;
 
 const CONFIG: &str = "config.toml";
 const RESULT: &str = "result.json";
-const OUTCOME: &str = "outcome.json";
 /// Folders within folders that are looked into for runs.
 const DEEPEST: usize = 5;
 

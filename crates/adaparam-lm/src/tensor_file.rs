@@ -5,11 +5,10 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::path::Path;
 
 use adaparam_data::checksum::Checksum;
-use adaparam_runs::RunError;
+use adaparam_runs::{RunError, ordinary_file};
 use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors, View};
 use serde::Deserialize;
@@ -71,7 +70,8 @@ impl TensorFile {
 
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, LmError> {
-        let bytes = fs::read(path).map_err(RunError::file(path, "cannot read this file"))?;
+        let bytes =
+            ordinary_file::read(path).map_err(RunError::file(path, "cannot read this file"))?;
         Self::parse(path, &bytes)
     }
 
@@ -169,7 +169,8 @@ impl TensorHead {
     ///
     /// If it cannot be read or is no safetensors file.
     pub fn read(path: &Path) -> Result<Self, LmError> {
-        let bytes = fs::read(path).map_err(RunError::file(path, "cannot read this file"))?;
+        let bytes =
+            ordinary_file::read(path).map_err(RunError::file(path, "cannot read this file"))?;
         let fault = |error| LmError::Weights {
             path: path.to_path_buf(),
             problem: format!("this is no safetensors file: {error}"),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use adaparam_data::text::Text;
 use adaparam_explore::{Explorer, Writing, page};
 use adaparam_runs::whole_file::write_whole;
 use anyhow::{Context, bail};
@@ -115,12 +116,7 @@ impl Explain {
     fn read_text(&self) -> anyhow::Result<String> {
         match (&self.prompt, &self.text) {
             (Some(prompt), _) => Ok(prompt.clone()),
-            (None, Some(path)) => {
-                let bytes = std::fs::read(path)
-                    .with_context(|| format!("--text {}: cannot read this file", path.display()))?;
-                String::from_utf8(bytes)
-                    .map_err(|_| anyhow::anyhow!("--text {}: must be UTF-8 text", path.display()))
-            }
+            (None, Some(path)) => Ok(Text::read(path).context("--text")?.content().to_owned()),
             (None, None) => bail!("--prompt: name a text, or a file with --text"),
         }
     }

@@ -293,12 +293,18 @@ fn what_need_not_end_is_no_text_and_what_a_shell_hands_over_is_one() {
         .status();
     assert!(made.unwrap().success());
     for (file, found) in [("pipe", "a named pipe"), ("/dev/zero", "a device")] {
-        for command in [["train", "quick"], ["eval", "run"]] {
+        for command in [["train", "quick"], ["eval", "run"], ["explain", "run"]] {
             if command[0] == "eval" && !tiny.path("run").exists() {
                 tiny.done(&["train", "tiny.toml", "--out", "run"]);
             }
             let error = tiny.refused(&[&command[..], &["--text", file]].concat());
             assert!(error.contains(found), "{command:?}: {error}");
+        }
+        for command in [&["train"][..], &["import"], &["show"], &["sweep", "plan"]] {
+            let out = ["--out", "out"].into_iter().filter(|_| command != ["show"]);
+            let command: Vec<&str> = command.iter().copied().chain([file]).chain(out).collect();
+            let error = tiny.refused(&command);
+            assert!(error.contains("no ordinary file"), "{command:?}: {error}");
         }
     }
     let mut train = tiny.command(&["train", "tiny.toml", "--out", "piped"]);

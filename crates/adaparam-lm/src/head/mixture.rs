@@ -1,5 +1,6 @@
 //! A mixture of softmaxes.
 
+use adaparam::parameters::Parameters as _;
 use adaparam::settings::{Kind, probability, within};
 use burn::module::{Module, Param};
 use burn::nn::Initializer;
@@ -166,10 +167,11 @@ impl Head for Mixture {
     }
 
     fn softmax_weights(&self) -> Option<SoftmaxWeights> {
-        // Behind the word vectors come prior, latent and its bias.
-        Some(match &self.weight {
-            None => SoftmaxWeights { weight: 0, bias: 4 },
-            Some(_) => SoftmaxWeights { weight: 4, bias: 5 },
+        let own = self.parameter_shapes();
+        let place = |name: &str| Some(1 + own.iter().position(|(path, _)| path == name)?);
+        Some(SoftmaxWeights {
+            weight: place("weight").unwrap_or(SoftmaxWeights::WORD_VECTORS),
+            bias: place("bias")?,
         })
     }
 

@@ -82,13 +82,18 @@ pub struct Experts {
     pub prior: Tensor<2>,
 }
 
-/// The places of the weights that all softmaxes of a mixture share. The word vectors are 0, and the head's own parameters follow.
+/// The places of the weights that all softmaxes of a mixture share, where the head's own parameters follow the word vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SoftmaxWeights {
     /// `[V, E]`.
     pub weight: usize,
     /// `[V]`.
     pub bias: usize,
+}
+
+impl SoftmaxWeights {
+    /// The place of the word vectors.
+    pub const WORD_VECTORS: usize = 0;
 }
 
 /// What a head computes from on kernels: the word vectors, `[V, E]`, and its own parameters in their order.

@@ -23,6 +23,7 @@ pub use collect::{Collected, CollectedRun};
 pub use folder::Sweep;
 pub use manifest::{Manifest, RunSpec};
 pub use measure::words_per_second;
+pub(crate) use outcome::OUTCOME;
 pub use outcome::{Ending, RunOutcome};
 pub use own::plan_of_file;
 pub use pool::{Resources, SweepEvent, run_many};

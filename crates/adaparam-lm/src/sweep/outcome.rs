@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Finished;
 
-const OUTCOME: &str = "outcome.json";
+/// The file that tells how a run has ended; its `status` is that of an [`Ending`].
+pub(crate) const OUTCOME: &str = "outcome.json";
 const TIME: &str = "time.json";
 
 /// `outcome.json`.

@@ -17,10 +17,9 @@
 //!
 //! `base` and `text` may stand in `[grid]` too.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use adaparam_runs::{RunError, toml_file};
+use adaparam_runs::{RunError, ordinary_file, toml_file};
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -82,7 +81,8 @@ struct Choice {
 ///
 /// If the file is not understood, a key or value of it is wrong, or two runs would have the same name.
 pub fn plan_of_file(path: &Path, changes: &[(String, String)]) -> Result<Manifest, LmError> {
-    let text = fs::read_to_string(path).map_err(RunError::file(path, "cannot read this file"))?;
+    let text = ordinary_file::read_to_string(path)
+        .map_err(RunError::file(path, "cannot read this file"))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let place = path.display().to_string();
     let file: File = toml_file::parse(&place, &text)?;
@@ -298,7 +298,8 @@ fn base(name: &str, folder: &Path) -> Result<LanguageModelConfig, LmError> {
         let rule = format!("is neither a preset nor a file beside this one{hint}");
         return Err(RunError::value(BASE, name, rule).into());
     }
-    let text = fs::read_to_string(&path).map_err(RunError::file(&path, "cannot read this file"))?;
+    let text = ordinary_file::read_to_string(&path)
+        .map_err(RunError::file(&path, "cannot read this file"))?;
     let mut config = LanguageModelConfig::parse(&path.display().to_string(), &text)?;
     let beside = path.parent().unwrap_or(folder);
     let data = &mut config.data;
@@ -382,6 +383,8 @@ fn slug(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn plan(text: &str) -> Result<Manifest, LmError> {
