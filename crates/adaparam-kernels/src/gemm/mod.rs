@@ -33,6 +33,7 @@ pub(crate) use pack::{pad, unit_groups};
 pub use panels::product;
 pub(crate) use panels::{product_of_rows, tile};
 pub(crate) use rounded::Phase;
+pub use rounded::rounded_bytes;
 pub(crate) use transposed::{
     Common, Factor, Form, packed_length, transposed_products, transposed_tiles,
 };
