@@ -65,19 +65,20 @@ def measure(program, name):
         "ratio": round(forecast / measured, 3),
         "seconds": round(seconds),
         "commit": record["commit"],
+        "machine": record["machine"],
     }
-    return row, record["machine"]
+    return row
 
 
 def main():
     arguments = sys.argv[1:]
-    rows, machine, into, before = {}, None, None, {}
+    what = "forecast beside the peak of the process, of three windows of made-up words and all that follows them"
+    record, rows, into = {"what": what, "command": "bench/memory.py"}, {}, None
     if "--into" in arguments:
         at = arguments.index("--into")
         into = Path(arguments[at + 1])
-        before = json.loads(into.read_text(encoding="utf-8"))
-        rows, machine = {row["preset"]: row for row in before["runs"]}, before["machine"]
-        before = {key: value for key, value in before.items() if key in ("not_measured", "before")}
+        record = json.loads(into.read_text(encoding="utf-8"))
+        rows = {row["preset"]: row for row in record["runs"]}
         del arguments[at : at + 2]
     program, names = str(Path(arguments[0]).resolve()), arguments[1:]
     if names == ["all"]:
@@ -85,18 +86,17 @@ def main():
         names = [line.split()[0] for line in shown.splitlines() if line and not line.startswith(" ")]
     for name in names:
         try:
-            rows[name], machine = measure(program, name)
+            rows[name] = measure(program, name)
             told = "{preset}: {forecast_mb} MB forecast, {measured_mb} MB measured, {ratio}".format(**rows[name])
         except subprocess.TimeoutExpired:
             rows[name] = {"preset": name, "not_measured": f"took more than {MINUTES} minutes"}
             told = f"{name}: took more than {MINUTES} minutes"
         print(told, file=sys.stderr)
-        what = "forecast beside the peak of the process, of three windows of made-up words and all that follows them"
-        record = {"what": what, "command": "bench/memory.py", "machine": machine, "runs": list(rows.values())} | before
+        record["runs"] = list(rows.values())
         if into:
-            into.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            into.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if not into:
-        json.dump(record, sys.stdout, indent=1)
+        json.dump(record, sys.stdout, indent=1, ensure_ascii=False)
         print()
 
 

@@ -1,7 +1,8 @@
 //! What an experiment will ask of a machine, before it is run.
 
 use adaparam_kernels::Engine;
-use adaparam_kernels::softmax::CHUNK;
+use adaparam_kernels::gemm::rounded_bytes;
+use adaparam_kernels::softmax::Softmax;
 use adaparam_kernels::stack::{Keep, Weights};
 use burn::tensor::Device;
 
@@ -17,10 +18,6 @@ const MOST_WORDS: usize = 1 << 32;
 
 /// The allocator keeps one byte in so many besides: buffers that grew, and pages that are not full.
 const KEPT: usize = 7;
-
-/// Where tensors compute layers, every step keeps about so many tensors of the width of each of its products: the product, what
-/// gates make of it, and what they read. Measured, as `KEPT` is; cells differ by a third in both directions.
-const KEPT_OF_A_PRODUCT: usize = 5;
 
 /// How long runs will take.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,7 +50,8 @@ impl Forecast {
 /// An account of the memory that one run needs, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryForecast {
-    /// Weights, their gradients and sums of these over parts of the batch, and what the optimiser keeps.
+    /// Weights, their gradients and sums of these over parts of the batch, and what the optimiser keeps. Where tensors compute,
+    /// the weights twice, since tensors are copies of them, and no gradients, which come and go with a window.
     pub parameters: usize,
     /// The buffers of the longest window that is to be expected.
     pub activations: usize,
@@ -66,8 +64,8 @@ impl MemoryForecast {
     /// What the program takes besides, itself and its text. Measured (`results/memory.json`), as `KEPT` is.
     pub const PROGRAM: usize = 45_000_000;
 
-    /// The account for a configuration with a vocabulary of so many words, from the sizes of the buffers themselves;
-    /// where tensors compute, from the widths of what the layers carry.
+    /// The account for a configuration with a vocabulary of so many words, from the sizes of the buffers themselves; where
+    /// tensors compute, from what their graph keeps of every step.
     pub fn of(config: &LanguageModelConfig, vocabulary: usize) -> Self {
         let (model, train) = (&config.model, &config.train);
         let kept = train.optimiser.settings().numbers_per_weight()
@@ -76,42 +74,34 @@ impl MemoryForecast {
         // Every thread more takes some kilobytes more: one stands for all.
         let engine = Engine::new(1).in_precision(train.precision.into());
         let shapes = undrawn.shapes();
-        let counts = || shapes.iter().map(ParameterShape::count);
-        let numbers = BYTES.saturating_mul(counts().fold(0, usize::saturating_add));
-        let largest = BYTES.saturating_mul(counts().max().unwrap_or(0));
+        let numbers = bytes_of(&shapes);
+        let largest = shapes.iter().map(ParameterShape::count).max();
+        let largest = BYTES.saturating_mul(largest.unwrap_or(0));
         let of_weight_drop = WeightDrop::numbers(&undrawn, train.dropout.weight);
         let parameters = numbers
             .saturating_mul(2 + kept + gradient_sums(train.parts))
             .saturating_add(BYTES.saturating_mul(of_weight_drop));
         // Parts of a batch are read one after the other, in the same buffers.
-        let activations = buffers(
-            &undrawn,
-            &engine,
-            model.embedding,
-            Keep::Tape,
-            [longest_window(train), train.batch / train.parts.max(1)],
-        );
+        let part = [longest_window(train), train.batch / train.parts.max(1)];
+        let activations = learning(&undrawn, &engine, model.embedding, part);
 
         // The largest file of a checkpoint, and its largest tensor in another order and as bytes.
         let saving = numbers
             .saturating_mul(kept.max(1))
             .saturating_add(largest.saturating_mul(2));
         let batch = train.valid_batch.max(train.test_batch);
-        let reading = buffers(
-            &undrawn,
-            &engine,
-            model.embedding,
-            Keep::State,
-            [train.window, batch],
-        );
+        let reading = reading(&undrawn, &engine, model.embedding, [train.window, batch]);
         // The gradients and buffers of training are gone then; a file is held as bytes and as numbers.
         let loading = numbers.saturating_mul(2 * kept.max(1));
         let testing = loading.max(numbers.saturating_mul(kept).saturating_add(reading));
-        // Buffers of kernels stay from window to window; tensors are gone when their window is.
         let besides = if is_by_kernels(&undrawn) {
+            // Buffers of kernels stay from window to window.
             saving.max(reading).max(testing.saturating_sub(activations))
         } else {
-            saving.max(reading).max(testing).saturating_sub(activations)
+            // Tensors are gone when their window is, but for the gradients; before the test these go, and the copies of weights.
+            let between = saving.max(reading).saturating_add(numbers);
+            let after = testing.saturating_sub(numbers);
+            between.max(after).saturating_sub(activations)
         };
         Self {
             parameters,
@@ -128,7 +118,7 @@ impl MemoryForecast {
     ) -> usize {
         let model = LanguageModel::new(&config.model, vocabulary, &Device::flex());
         let width = config.model.embedding;
-        buffers(&model, &Engine::new(1), width, Keep::State, window)
+        reading(&model, &Engine::new(1), width, window)
     }
 
     /// Everything together, with what the allocator keeps of it.
@@ -155,50 +145,121 @@ fn is_by_kernels(model: &LanguageModel) -> bool {
     model.layers().fused().is_some() && model.head().kernels().is_some()
 }
 
-/// The buffers for windows of so many rows of so many columns, with word vectors of this width.
-fn buffers(
+/// The bytes of all numbers of these shapes.
+fn bytes_of(shapes: &[ParameterShape]) -> usize {
+    let counts = shapes.iter().map(ParameterShape::count);
+    BYTES.saturating_mul(counts.fold(0, usize::saturating_add))
+}
+
+/// The matrices of the layers, which products pack.
+fn matrices(model: &LanguageModel) -> impl Iterator<Item = [usize; 2]> {
+    let shapes = model.layers().parameter_shapes().into_iter();
+    shapes.filter_map(|(_, shape)| shape.try_into().ok())
+}
+
+/// What a window of so many rows of so many columns takes that is learnt from, with word vectors of this width; where tensors
+/// compute, with gradients of the weights.
+fn learning(
     model: &LanguageModel,
     engine: &Engine,
     width: usize,
-    keep: Keep,
     [window, batch]: [usize; 2],
 ) -> usize {
-    let vocabulary = model.vocabulary();
     let words = batch.saturating_mul(window);
     if words > MOST_WORDS {
         return usize::MAX;
     }
-    let of_layers = model.layers().fused().map(|stack| {
-        let weights = match keep {
-            Keep::Tape => Weights::Change,
-            Keep::State => Weights::Stay,
-        };
-        stack.runner(weights).bytes(engine, keep, window, batch)
-    });
+    let of = |numbers: usize| BYTES.saturating_mul(numbers.saturating_mul(words));
+    let stack = model.layers().fused();
+    let runner = stack.map(|stack| stack.runner(Weights::Change));
+    let of_layers = runner.map(|runner| runner.bytes(engine, Keep::Tape, window, batch));
+    let of_head = of_head(model, engine, Keep::Tape, words);
+    if is_by_kernels(model) {
+        // Word vectors and outputs, with their gradients.
+        let ends = of(2 * (width + model.width()));
+        let rounded = rounded_bytes(engine, batch, widest(model));
+        let own = of_layers.unwrap_or(0).saturating_add(of_head);
+        return own.saturating_add(ends).saturating_add(rounded);
+    }
+    let all = bytes_of(&model.shapes());
+    // Of the head's matrices alone, beside the graph.
+    let of_head_alone = BYTES * model.vocabulary() * (width + 1);
+    let besides = of_head.saturating_add(of_head_alone);
+    // In the graph, and taken out of it.
+    let taken = all.saturating_mul(2);
+    // Word vectors; outputs, what the head reads of them, its gradient, and the gradient in the graph.
+    let ends = of(width + 4 * model.width());
+    if let Some(of_layers) = of_layers {
+        // One operation of the graph, in buffers that stay.
+        return besides
+            .saturating_add(of_layers)
+            .saturating_add(taken.max(ends));
+    }
+    let packed: usize = matrices(model).map(|[n, m]| BYTES * n * m).sum();
+    let begun = packed
+        .saturating_add(of(model.layers().numbers_kept()))
+        .saturating_add(ends);
+    // At the end a product makes the gradient of each matrix: of what its products read, and of the gradients of what they gave, of
+    // which the two of a sum have one. Those of the largest lie there side by side, and once more packed.
+    let read: usize = matrices(model).map(|[n, _]| n).sum();
+    let given: usize = matrices(model).map(|[_, m]| m).sum();
+    let largest = matrices(model).map(|[n, m]| n + m).max().unwrap_or(0);
+    let summed = of(read + given / 2 + 2 * largest + width + model.width());
+    let summed = packed.saturating_mul(2).saturating_add(summed);
+    besides.saturating_add(begun.max(summed).max(taken))
+}
+
+/// What reading windows of so many rows of so many columns takes.
+fn reading(
+    model: &LanguageModel,
+    engine: &Engine,
+    width: usize,
+    [window, batch]: [usize; 2],
+) -> usize {
+    let words = batch.saturating_mul(window);
+    if words > MOST_WORDS {
+        return usize::MAX;
+    }
+    let stack = model.layers().fused();
+    let runner = stack.map(|stack| stack.runner(Weights::Stay));
+    let of_layers = runner.map(|runner| runner.bytes(engine, Keep::State, window, batch));
+    let of_head = of_head(model, engine, Keep::State, words);
+    // Word vectors and outputs.
+    let ends = BYTES.saturating_mul((width + model.width()).saturating_mul(words));
     let of_layers = of_layers.unwrap_or_else(|| {
-        let shapes = model.layers().parameter_shapes();
-        let products = shapes.iter().filter(|(_, shape)| shape.len() == 2);
-        let columns = products.fold(0, |sum: usize, (_, shape)| sum.saturating_add(shape[1]));
-        let numbers = columns.saturating_mul(KEPT_OF_A_PRODUCT);
-        BYTES.saturating_mul(numbers).saturating_mul(words)
+        let packed = matrices(model).map(|[rows, columns]| BYTES * rows * columns);
+        packed.sum()
     });
-    let of_head = model.head().kernels();
-    let of_head = of_head.map(|head| head.bytes(vocabulary, width, words));
-    let of_head = of_head.unwrap_or_else(|| {
-        // What each softmax reads, its tanh, the mask and gradients; and the logits that exist at once.
-        let read = (6 * width).saturating_mul(model.head().softmaxes());
-        let logits = vocabulary.saturating_mul(2 * width).saturating_add(CHUNK);
-        let numbers = read.saturating_mul(words).saturating_add(logits);
-        BYTES.saturating_mul(numbers)
-    });
-    // Word vectors and outputs, with their gradients if something is learnt.
-    let ends = match keep {
-        Keep::Tape => 2,
-        Keep::State => 1,
+    let copies = if is_by_kernels(model) {
+        rounded_bytes(engine, batch, widest(model))
+    } else {
+        bytes_of(&model.shapes())
     };
-    let widths = width.saturating_add(model.width());
-    let ends = BYTES.saturating_mul(ends * widths).saturating_mul(words);
-    of_layers.saturating_add(of_head).saturating_add(ends)
+    of_layers
+        .saturating_add(of_head)
+        .saturating_add(ends)
+        .saturating_add(copies)
+}
+
+/// The widest operand of the layers' products, in both directions.
+fn widest(model: &LanguageModel) -> usize {
+    matrices(model).flatten().max().unwrap_or(0)
+}
+
+/// The buffers of the head for so many words.
+fn of_head(model: &LanguageModel, engine: &Engine, keep: Keep, words: usize) -> usize {
+    let (vocabulary, head) = (model.vocabulary(), model.head());
+    if let Some(kernels) = head.kernels() {
+        return kernels.bytes(engine, keep, [vocabulary, model.width()], words);
+    }
+    // The softmaxes of a mixture: what they read before and after its tanh, as kernels read it, and the gradient.
+    let (experts, all) = (head.softmaxes(), head.dropout().map_or(0, |(all, _)| all));
+    let rows = words.saturating_mul(experts);
+    let read = BYTES.saturating_mul(4 * all).saturating_mul(words);
+    let sizes = [vocabulary, all / experts.max(1)];
+    Softmax::default()
+        .bytes(engine, keep, sizes, rows)
+        .saturating_add(read)
 }
 
 #[cfg(test)]
@@ -244,9 +305,15 @@ mod tests {
     #[test]
     fn what_tensors_of_a_window_took_is_free_between_windows() {
         let config = LanguageModelConfig::default().with("model.cell.kind", "gru");
-        let memory = MemoryForecast::of(&config.unwrap(), 10_000);
+        let config = config.unwrap();
+        let memory = MemoryForecast::of(&config, 10_000);
         let by_kernels = MemoryForecast::of(&LanguageModelConfig::default(), 10_000);
-        assert!(memory.activations > 0 && memory.besides < by_kernels.besides);
+        assert!(by_kernels.besides > 0, "buffers of kernels stay");
+        assert_eq!(memory.besides, 0, "a checkpoint takes less than a window");
+        let longer = config.with("train.window", "140").unwrap();
+        let longer = MemoryForecast::of(&longer, 10_000);
+        assert_eq!(longer.parameters, memory.parameters);
+        assert!(longer.activations > memory.activations + memory.activations / 3);
     }
 
     #[test]

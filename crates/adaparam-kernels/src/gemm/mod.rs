@@ -36,6 +36,7 @@ pub(crate) use pack::{pad, unit_groups};
 pub use panels::product;
 pub(crate) use panels::{product_of_rows, tile};
 pub(crate) use rounded::Phase;
+pub use rounded::rounded_bytes;
 pub(crate) use strips::Form;
 pub(crate) use transposed::{Common, Factor, transposed_products};
 pub use transposed::{Scratch, transposed_product};

@@ -14,6 +14,9 @@ const K_BLOCK: usize = 600;
 /// How far ahead of its use a panel is requested, in rows.
 const AHEAD: usize = 1024;
 
+/// Most rows of a task of a product: they stay in the second cache level while its panels pass over them.
+pub(super) const ROWS: usize = 140;
+
 /// `target (+)= a · panel` for any number of rows of `a`, which are `stride` apart.
 ///
 /// # Safety
@@ -149,9 +152,7 @@ pub(crate) fn product_of_rows(
     (c, c_stride): (&mut [f32], usize),
     columns: usize,
 ) {
-    // A task's rows of `a` stay in the second cache level while its panels pass over them. Smaller
-    // products have a panel or two for each task, so that there is something to share out.
-    const ROWS: usize = 140;
+    // Smaller products have a panel or two for each task, so that there is something to share out.
     const MOST_PANELS: usize = 8;
     const TASKS: usize = 32;
     let (k, width) = (b.rows(), b.width());

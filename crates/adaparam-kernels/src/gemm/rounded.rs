@@ -2,7 +2,10 @@
 //!
 //! Several tasks of a thread multiply the same rows with other columns. Within a [`Phase`] they are rounded once for each thread.
 
+use super::panels::ROWS;
+use crate::Engine;
 use crate::memory::Buffer;
+use crate::precision::Precision;
 use crate::simd::Instructions;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,6 +74,17 @@ struct Kept {
 struct Place {
     of: Option<(u64, Operand)>,
     numbers: Buffer,
+}
+
+/// The bytes that threads hold of rounded rows, once products have read operands of at most so many numbers a row: of whole steps of
+/// `batch` rows, or as many rows of a window as a task takes.
+pub fn rounded_bytes(engine: &Engine, batch: usize, width: usize) -> usize {
+    if engine.precision() != Precision::Bf16 {
+        return 0;
+    }
+    let rows = batch.max(ROWS);
+    let places = engine.pool().threads() * PLACES;
+    places.saturating_mul(rows.saturating_mul(width)) * size_of::<f32>()
 }
 
 /// Calls `multiply` with the rounded rows of an operand, which `round` writes unless they were kept in this phase.

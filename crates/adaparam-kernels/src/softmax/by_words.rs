@@ -96,7 +96,7 @@ impl Softmax {
 }
 
 /// Room for the packed input, in `f32`.
-fn room(engine: &Engine, width: usize, rows: usize) -> usize {
+pub(super) fn room(engine: &Engine, width: usize, rows: usize) -> usize {
     match Form::of(engine.path()) {
         #[cfg(target_arch = "x86_64")]
         Form::Tiles => tiled::room(width, rows),

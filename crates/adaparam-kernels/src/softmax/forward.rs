@@ -9,7 +9,7 @@ use crate::grid::{Reads, Writes};
 use crate::threads::Parts;
 
 /// Rows of a task.
-const ROWS: usize = 140;
+pub(super) const ROWS: usize = 140;
 
 /// A row's loss, and what turns its exponentials into probabilities.
 pub(super) struct Normaliser {

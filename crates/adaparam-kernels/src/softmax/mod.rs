@@ -13,9 +13,10 @@ mod pointwise;
 mod words;
 
 use crate::Engine;
-use crate::gemm::{Panels, Source, contiguous_groups};
+use crate::gemm::{GROUP, Panels, Source, contiguous_groups};
 use crate::grid::{Reads, Writes};
 use crate::memory::{Buffer, odd_lines};
+use crate::stack::{Keep, bytes_of};
 use crate::threads::Parts;
 pub use mixture::Mixture;
 use pointwise::{AddBias, Part};
@@ -109,6 +110,34 @@ impl Softmax {
             scales: Buffer::default(),
             scaled: Buffer::default(),
         }
+    }
+
+    /// The bytes of all its buffers after windows of so many rows: with gradients, or of losses alone.
+    pub fn bytes(
+        &self,
+        engine: &Engine,
+        keep: Keep,
+        [vocabulary, width]: [usize; 2],
+        rows: usize,
+    ) -> usize {
+        let (path, threads) = (engine.path(), engine.pool().threads());
+        let blocks = Words::blocks(vocabulary);
+        let forward = Panels::room(path, width, vocabulary.div_ceil(GROUP));
+        if keep == Keep::State {
+            let logits = threads * forward::ROWS * WORDS;
+            return bytes_of([forward, logits]) + blocks * rows * size_of::<Part>();
+        }
+        let backward = Panels::room(path, vocabulary, width.div_ceil(GROUP));
+        let rows = self.rows_at_once(vocabulary, rows);
+        let (logits, factors) = (blocks * rows * STRIDE, blocks * rows);
+        let scaled = threads * by_words::room(engine, width, rows);
+        bytes_of([forward, backward, logits, factors, rows, scaled])
+            + blocks * rows * size_of::<Part>()
+    }
+
+    /// How many of so many rows have logits at once.
+    fn rows_at_once(&self, vocabulary: usize, rows: usize) -> usize {
+        (self.chunk / vocabulary.max(1)).clamp(1, rows.max(1))
     }
 
     /// Packs the matrix for [`Softmax::logits`], [`Softmax::loss`] and [`Softmax::gradient`].
@@ -235,7 +264,7 @@ impl Softmax {
         if targets.is_empty() {
             gradient.d_weight.fill(0.0);
         }
-        let rows_at_once = (self.chunk / vocabulary.max(1)).clamp(1, targets.len().max(1));
+        let rows_at_once = self.rows_at_once(vocabulary, targets.len());
         let rows_at_once = rows_at_once.next_multiple_of(mixture.experts);
         self.logits
             .resize(Words::blocks(vocabulary) * rows_at_once * STRIDE);

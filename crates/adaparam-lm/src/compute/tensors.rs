@@ -175,6 +175,8 @@ impl Learner for TensorLearner {
         masks: Option<&WindowMasks>,
     ) -> Carried {
         self.phases = Phases::start();
+        // Those of the window before would be held beside this window's otherwise.
+        self.gradients.clear();
         self.model.set(weights);
         let zeros = self.model.zero_state(window.batch);
         let state = state.map_or_else(

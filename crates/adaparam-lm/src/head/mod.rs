@@ -10,6 +10,7 @@ use std::sync::Arc;
 use adaparam::parameters::Parameters;
 use adaparam::settings::Kind;
 use adaparam_kernels::Engine;
+use adaparam_kernels::stack::Keep;
 use burn::tensor::{Device, Int, Tensor};
 pub use mixture::MixtureSettings;
 pub use softmax::SoftmaxSettings;
@@ -154,8 +155,9 @@ pub trait HeadKernels: Send {
         scores: &mut [f32],
     );
 
-    /// The memory that its buffers take for windows of so many words, in bytes.
-    fn bytes(&self, vocabulary: usize, width: usize, words: usize) -> usize;
+    /// The memory that its buffers take for windows of so many words, in bytes: with gradients where a tape is kept. The sizes
+    /// are those of the vocabulary and of what the layers give.
+    fn bytes(&self, engine: &Engine, keep: Keep, sizes: [usize; 2], words: usize) -> usize;
 }
 
 /// The sizes of what a head stands between.

@@ -1,6 +1,7 @@
 use adaparam::settings::{Kind, positive};
 use adaparam_kernels::Engine;
-use adaparam_kernels::softmax::{CHUNK, Gradient, Projection, Softmax as Kernel};
+use adaparam_kernels::softmax::{Gradient, Projection, Softmax as Kernel};
+use adaparam_kernels::stack::Keep;
 use burn::module::{Module, Param};
 use burn::nn::Initializer;
 use burn::tensor::activation::log_softmax;
@@ -137,10 +138,7 @@ impl HeadKernels for SoftmaxKernels {
         self.0.logits(engine, &projection(weights), output, scores);
     }
 
-    fn bytes(&self, vocabulary: usize, width: usize, words: usize) -> usize {
-        // The matrix packed for both directions, and the scores that exist at once.
-        let packed = vocabulary.saturating_mul(2 * width);
-        let scores = vocabulary.saturating_mul(words).min(CHUNK.max(vocabulary));
-        4 * packed.saturating_add(scores)
+    fn bytes(&self, engine: &Engine, keep: Keep, sizes: [usize; 2], words: usize) -> usize {
+        self.0.bytes(engine, keep, sizes, words)
     }
 }

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::tensor::{Tensor, assert_shape};
 
@@ -83,6 +85,22 @@ impl AdaptiveCell {
             (None, _) => None,
         };
         self.gating.step(from_input, from_hidden, bias, state)
+    }
+
+    /// What a step keeps for each row: what its latent keeps and its summary; the policy and what its tanh reads; what products
+    /// read where that is adapted, and what they give where that is; and what the gates keep.
+    pub(super) fn numbers_kept(&self, d_summary: usize) -> usize {
+        let of = |adapted: &Option<Range<usize>>| adapted.as_ref().map_or(0, Range::len);
+        let (read, given) = (
+            of(&self.split.input) + of(&self.split.hidden),
+            of(&self.split.input_product) + of(&self.split.hidden_product),
+        );
+        self.latent.numbers_kept()
+            + d_summary
+            + 2 * self.split.d_policy
+            + read
+            + given
+            + self.gating.kept() * self.d_hidden()
     }
 
     /// The size of the hidden state.

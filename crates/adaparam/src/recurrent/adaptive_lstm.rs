@@ -487,6 +487,19 @@ impl Recurrent for AdaptiveStack {
         (step.output, step.state)
     }
 
+    fn numbers_kept(&self) -> usize {
+        let layers = self.layers.iter();
+        let kept = layers.map(|cell| {
+            let d_latent = match self.summary {
+                Summary::Own => 0,
+                Summary::Hybrid => cell.latent.d_latent(),
+            };
+            let d_input = cell.weight_input.lazy_shape()[0];
+            cell.numbers_kept(d_input + cell.d_hidden() + d_latent)
+        });
+        kept.sum()
+    }
+
     fn execution(&self) -> Execution {
         self.execution
     }

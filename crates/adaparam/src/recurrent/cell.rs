@@ -4,6 +4,7 @@ use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Tensor;
 
 use super::slot::Slot;
+use crate::parameters::Parameters;
 
 /// One recurrent layer, for one step: what a person writes to add a cell.
 ///
@@ -28,6 +29,13 @@ pub trait Cell: Module + ModuleDisplay + Sync + Debug + 'static {
     /// - `state`: `[B, width]` for each of [`states`](Self::states), in their order
     /// - `masks`: `[B, width]` or none for each of [`sites`](Self::sites), in their order
     fn step(&self, x: Tensor<2>, state: Vec<Tensor<2>>, masks: &[Option<Tensor<2>>]) -> CellStep;
+
+    /// How many numbers a step of training keeps for each row of a batch until its backward pass, besides its input: what
+    /// products, `⊙` and functions such as τ read, each tensor once, and whole where a part of it is read; with what the
+    /// layer gives. A forecast of memory counts them. By default two for each column of its matrices.
+    fn numbers_kept(&self) -> usize {
+        kept_by_products(self)
+    }
 
     /// The name of a type of layer in print.
     fn name() -> &'static str;
@@ -58,6 +66,13 @@ pub trait Cell: Module + ModuleDisplay + Sync + Debug + 'static {
         let _ = layers;
         None
     }
+}
+
+/// About what steps keep whose products are those with every matrix: what comes of each, and what is made of that.
+pub(super) fn kept_by_products(layers: &(impl Parameters + ?Sized)) -> usize {
+    let shapes = layers.parameter_shapes();
+    let matrices = shapes.iter().filter(|(_, shape)| shape.len() == 2);
+    matrices.map(|(_, shape)| 2 * shape[1]).sum()
 }
 
 /// What a [`Cell`] gives at one step.

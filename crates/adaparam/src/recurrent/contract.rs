@@ -2,6 +2,7 @@ use std::fmt::Debug;
 
 use burn::tensor::{Device, Tensor};
 
+use super::cell::kept_by_products;
 use super::dropout::SiteDropout;
 use super::execution::Execution;
 #[cfg(feature = "kernels")]
@@ -45,6 +46,12 @@ pub trait Recurrent: Parameters + Debug + Send + Sync {
     ///
     /// Panics if a shape is another, or `state` or `masks` are of other layers.
     fn step(&self, x: Tensor<2>, state: State, masks: Option<&Masks>) -> (Tensor<2>, State);
+
+    /// How many numbers a step of training keeps for each row of a batch, where tensor operations compute it; see
+    /// [`Cell::numbers_kept`](super::Cell::numbers_kept).
+    fn numbers_kept(&self) -> usize {
+        kept_by_products(self)
+    }
 
     /// How windows are computed.
     fn execution(&self) -> Execution;

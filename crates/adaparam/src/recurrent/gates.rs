@@ -26,6 +26,10 @@ impl LstmLayerState {
     }
 }
 
+/// Tensors of the width of the hidden state that [`gate`] keeps: `u` of the gates, `σ(u_f)`, `σ(u_i)`, `τ(u_z)`, `c`, `σ(u_o)`,
+/// `τ(c)` and `h`.
+pub(crate) const KEPT_BY_GATE: usize = GATES + 7;
+
 /// The gating mechanism, in which the pre-activations `u` update hidden state and memory cell. Paper eq. (5).
 ///
 /// # Shapes

@@ -2,7 +2,7 @@ use burn::serde::{Deserialize, Serialize};
 use burn::tensor::Tensor;
 use burn::tensor::activation::sigmoid;
 
-use super::gates::{LstmLayerState, gate, split};
+use super::gates::{KEPT_BY_GATE, LstmLayerState, gate, split};
 use super::masks::dropped;
 
 /// What a layer makes of its products with the input and with the hidden state: whatever is linear maps and gates can be
@@ -44,6 +44,15 @@ impl Gating {
             Self::Lstm => 4,
             Self::Gru => 3,
             Self::Rnn => 1,
+        }
+    }
+
+    /// Tensors of the width of the hidden state that a step keeps; those of a GRU as [`GruCell`](super::GruCell) has them.
+    pub(crate) fn kept(self) -> usize {
+        match self {
+            Self::Lstm => KEPT_BY_GATE,
+            Self::Gru => 10,
+            Self::Rnn => 2,
         }
     }
 

@@ -173,6 +173,15 @@ impl Cell for GruCell {
         }
     }
 
+    /// `r`, `u`, `n` before their functions, `r`, `u`, `h − n` and `h`; and the products with `h`, or `r ⊙ h`.
+    fn numbers_kept(&self) -> usize {
+        let of_form = match self.form {
+            GruForm::Cudnn => 3,
+            GruForm::Cho => 1,
+        };
+        (7 + of_form) * self.d_hidden()
+    }
+
     fn name() -> &'static str {
         "Gru"
     }

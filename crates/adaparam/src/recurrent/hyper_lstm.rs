@@ -5,7 +5,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
-use super::gates::{GATES, LstmLayerState, split_gates};
+use super::gates::{GATES, KEPT_BY_GATE, LstmLayerState, split_gates};
 use super::kind::RecurrentKind;
 use super::masks::dropped;
 use super::product::product;
@@ -188,6 +188,14 @@ pub struct Normalisation {
 }
 
 impl Norms {
+    /// What [`gate`] keeps: as that of an LSTM, `u_f` with its bias; of each normalisation what it reads less its mean, and the
+    /// same divided by the deviation; and `LN(c)`, which is `c` without one.
+    fn numbers_kept(&self, d_hidden: usize) -> usize {
+        let of_gates = self.gates.as_ref().map_or(0, |_| 2 * GATES);
+        let of_cell = self.cell.as_ref().map_or(0, |_| 3);
+        (KEPT_BY_GATE + 1 + of_gates + of_cell) * d_hidden
+    }
+
     fn of(both: Option<[Normalisation; 2]>) -> Self {
         match both {
             Some([gates, cell]) => Self {
@@ -321,6 +329,17 @@ impl Cell for HyperLstmCell {
             output,
             state: vec![main.hidden, main.cell, hyper.hidden, hyper.cell],
         }
+    }
+
+    /// What both cells keep; `[h; x]`; what scales both products, these themselves, and the numbers of all three scales.
+    fn numbers_kept(&self) -> usize {
+        let d_hidden = self.weight_hidden.lazy_shape()[0];
+        let scales = [&self.scale_hidden, &self.scale_input, &self.shift];
+        let inner = scales.map(|scales| scales.weight_embedding.lazy_shape()[1]);
+        let both = self.hyper.weight_input.lazy_shape()[0];
+        let cells =
+            self.norm.numbers_kept(d_hidden) + self.hyper.norm.numbers_kept(self.hyper.d_hidden());
+        cells + both + 4 * GATES * d_hidden + inner.iter().sum::<usize>()
     }
 
     fn name() -> &'static str {

@@ -4,6 +4,7 @@ use burn::serde::{Deserialize, Serialize};
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
+use super::cell::Cell;
 use super::gates::LstmLayerState;
 use super::lstm_cell::{LstmBiases, LstmCell, LstmCellConfig, RecurrentInitializer};
 use super::masks::dropped;
@@ -116,6 +117,14 @@ impl PolicyLatent {
     /// Whether it has a past.
     pub fn is_recurrent(&self) -> bool {
         matches!(self, Self::Recurrent(_))
+    }
+
+    /// What a step keeps for each row besides its summary: of a static policy `z` and what the ReLU reads.
+    pub(super) fn numbers_kept(&self) -> usize {
+        match self {
+            Self::Static(_) => 2 * self.d_latent(),
+            Self::Recurrent(lstm) => lstm.numbers_kept(),
+        }
     }
 
     /// The size `A` of the latent.

@@ -5,7 +5,7 @@ use burn::serde::{Deserialize, Serialize};
 use burn::tensor::{Device, Tensor, assert_shape};
 
 use super::cell::{Cell, CellStep};
-use super::gates::{GATES, LstmLayerState, forget_gate_bias, gate};
+use super::gates::{GATES, KEPT_BY_GATE, LstmLayerState, forget_gate_bias, gate};
 use super::masks::dropped;
 use super::product::product;
 use super::slot::Slot;
@@ -190,6 +190,11 @@ impl Cell for LstmCell {
             output,
             state: vec![after.hidden, after.cell],
         }
+    }
+
+    /// What its gates keep.
+    fn numbers_kept(&self) -> usize {
+        KEPT_BY_GATE * self.d_hidden()
     }
 
     fn name() -> &'static str {

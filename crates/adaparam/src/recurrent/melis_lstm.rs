@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
-use super::gates::{LstmLayerState, split};
+use super::gates::{KEPT_BY_GATE, LstmLayerState, split};
 use super::kind::RecurrentKind;
 use super::masks::dropped;
 use super::product::{biased, product};
@@ -194,6 +194,17 @@ impl Cell for MelisLstmCell {
         CellStep {
             output: after.hidden.clone(),
             state: vec![after.hidden, after.cell],
+        }
+    }
+
+    /// What the gates of an LSTM keep; a cap keeps a byte a unit besides, and a tied gate has no `u_i`.
+    fn numbers_kept(&self) -> usize {
+        let d_hidden = self.weight_hidden.lazy_shape()[0];
+        let of_gates = KEPT_BY_GATE * d_hidden;
+        match self.input_gate {
+            InputGate::Free => of_gates,
+            InputGate::Capped => of_gates + d_hidden.div_ceil(size_of::<f32>()),
+            InputGate::Tied => of_gates - d_hidden,
         }
     }
 

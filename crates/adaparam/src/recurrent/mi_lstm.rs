@@ -3,7 +3,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
-use super::gates::{GATES, forget_gate_bias, gate};
+use super::gates::{GATES, KEPT_BY_GATE, forget_gate_bias, gate};
 use super::kind::RecurrentKind;
 use super::multiplicative_integration::{FirstValues, MultiplicativeIntegration};
 use super::sizes::StackSizes;
@@ -102,6 +102,11 @@ impl Cell for MiLstmCell {
             output,
             state: vec![after.hidden, after.cell],
         }
+    }
+
+    /// What gives `u` keeps, and the gates.
+    fn numbers_kept(&self) -> usize {
+        self.integration.numbers_kept() + KEPT_BY_GATE * self.integration.d_hidden()
     }
 
     fn name() -> &'static str {

@@ -104,6 +104,11 @@ impl Cell for MiRnnCell {
         }
     }
 
+    /// What gives `u` keeps, `u` and `h`.
+    fn numbers_kept(&self) -> usize {
+        self.integration.numbers_kept() + 2 * self.integration.d_hidden()
+    }
+
     fn name() -> &'static str {
         "MiRnn"
     }

@@ -31,6 +31,14 @@ pub enum MinimalCandidate {
 }
 
 impl MinimalCandidate {
+    /// What a step keeps besides `v`: where it is large, a byte a unit.
+    pub(super) fn numbers_kept(self, d_hidden: usize) -> usize {
+        match self {
+            Self::Linear => 0,
+            Self::Positive => d_hidden.div_ceil(size_of::<f32>()),
+        }
+    }
+
     pub(super) fn of(self, v: Tensor<2>) -> Tensor<2> {
         match self {
             Self::Linear => v,
@@ -134,6 +142,12 @@ impl Cell for MinGruCell {
             state: vec![h.clone()],
             output: h,
         }
+    }
+
+    /// The product, `z`, `n − h` and `h`; of a positive candidate a byte a unit besides.
+    fn numbers_kept(&self) -> usize {
+        let d_hidden = self.states()[0].width;
+        (PARTS + 3) * d_hidden + self.candidate.numbers_kept(d_hidden)
     }
 
     fn name() -> &'static str {

@@ -119,6 +119,12 @@ impl Cell for MinLstmCell {
         }
     }
 
+    /// The product, the difference of logarithms, its sigmoid, `n − h` and `h`; of a positive candidate a byte a unit besides.
+    fn numbers_kept(&self) -> usize {
+        let d_hidden = self.states()[0].width;
+        (PARTS + 4) * d_hidden + self.candidate.numbers_kept(d_hidden)
+    }
+
     fn name() -> &'static str {
         "MinLstm"
     }

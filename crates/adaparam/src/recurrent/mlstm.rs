@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
-use super::gates::{LstmLayerState, gate, split_gates};
+use super::gates::{KEPT_BY_GATE, LstmLayerState, gate, split_gates};
 use super::kind::RecurrentKind;
 use super::lstm_cell::{LstmBiases, LstmCell, LstmCellConfig};
 use super::multiplicative::MultiplicativeState;
@@ -120,6 +120,15 @@ impl Cell for MlstmCell {
             output,
             state: vec![after.hidden, after.cell],
         }
+    }
+
+    /// What gives `m` keeps, and the gates; those of Krause read `z` as it is.
+    fn numbers_kept(&self) -> usize {
+        let gates = match self.form {
+            MlstmForm::Standard => KEPT_BY_GATE,
+            MlstmForm::Krause => KEPT_BY_GATE - 1,
+        };
+        self.multiplicative.numbers_kept() + gates * self.main.d_hidden()
     }
 
     fn name() -> &'static str {

@@ -184,6 +184,15 @@ impl Cell for MogrifierCell {
         }
     }
 
+    /// What the LSTM keeps; and of each round the inner product, what the sigmoid reads, the scale and what is scaled by it.
+    fn numbers_kept(&self) -> usize {
+        let rounds = self.rounds.iter().map(|round| {
+            let [inner, width] = round.weight.lazy_shape().dims();
+            3 * width + round.inner.as_ref().map_or(0, |_| inner)
+        });
+        rounds.sum::<usize>() + self.main.numbers_kept()
+    }
+
     fn name() -> &'static str {
         "Mogrifier"
     }

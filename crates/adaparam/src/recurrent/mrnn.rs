@@ -90,6 +90,11 @@ impl Cell for MrnnCell {
         self.main.step(x, vec![m], masks)
     }
 
+    /// What gives `m` keeps, and the plain layer.
+    fn numbers_kept(&self) -> usize {
+        self.multiplicative.numbers_kept() + self.main.numbers_kept()
+    }
+
     fn name() -> &'static str {
         "Mrnn"
     }

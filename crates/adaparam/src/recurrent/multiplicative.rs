@@ -27,6 +27,11 @@ impl MultiplicativeState {
         }
     }
 
+    /// What a step keeps: both products and `m`.
+    pub(super) fn numbers_kept(&self) -> usize {
+        3 * self.weight_hidden.lazy_shape()[1]
+    }
+
     /// `m` at one step.
     ///
     /// # Shapes

@@ -69,6 +69,11 @@ impl MultiplicativeIntegration {
         biased(u, self.bias.as_ref())
     }
 
+    /// What a step keeps besides `u`: `W x`, `U h`, and `α ⊙ (U h) + β2`.
+    pub(super) fn numbers_kept(&self) -> usize {
+        3 * self.weight_hidden.lazy_shape()[1]
+    }
+
     pub(super) fn d_input(&self) -> usize {
         self.weight_input.lazy_shape()[0]
     }

@@ -114,6 +114,13 @@ impl Cell for NasCell {
         }
     }
 
+    /// All products, since `X3` and `M3` are parts of them; what `a0` to `a7` are functions of; `a0`, `a1`, `a4` and `a5`; what the
+    /// other functions read; and `τ(p + c)`, `q`, `c`, `τ(r + s)` and `h`.
+    fn numbers_kept(&self) -> usize {
+        // p: a0, a1 and their product; q: a sum; r: a4, a5 and their product; s: a sum; c: p + c; h: r + s and c ⊙ τ(r + s).
+        (2 * PARTS + PARTS + 4 + 7 + 5) * self.weight_hidden.lazy_shape()[0]
+    }
+
     fn name() -> &'static str {
         "Nas"
     }

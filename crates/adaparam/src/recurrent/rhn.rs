@@ -128,6 +128,12 @@ impl Cell for RhnCell {
         }
     }
 
+    /// At every depth `h` and `t` before their functions, `t`, `h − s` and `s`.
+    fn numbers_kept(&self) -> usize {
+        let depth = self.weight_hidden.len();
+        5 * depth * self.weight_hidden[0].lazy_shape()[0]
+    }
+
     fn name() -> &'static str {
         "Rhn"
     }

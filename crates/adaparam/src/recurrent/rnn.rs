@@ -99,6 +99,11 @@ impl Cell for RnnCell {
         }
     }
 
+    /// What the tanh reads, and `h`.
+    fn numbers_kept(&self) -> usize {
+        2 * self.weight_hidden.lazy_shape()[0]
+    }
+
     fn name() -> &'static str {
         "Rnn"
     }

@@ -138,6 +138,13 @@ impl Cell for SlstmCell {
         }
     }
 
+    /// `u` of the gates; what the exponentials of `i` and `f` read, and give; `τ(u_z)`, `c`, `n`, `σ(u_o)`, `c / n` and `h`; two bytes
+    /// a unit of what is compared.
+    fn numbers_kept(&self) -> usize {
+        let d_hidden = self.weight_hidden.lazy_shape()[0];
+        (GATES + 10) * d_hidden + (2 * d_hidden).div_ceil(size_of::<f32>())
+    }
+
     fn name() -> &'static str {
         "Slstm"
     }

@@ -232,6 +232,13 @@ impl<C: Cell> Recurrent for Stacked<C> {
         (output, State::new(slots, after))
     }
 
+    /// What the layers keep, and the sum that a projection reads.
+    fn numbers_kept(&self) -> usize {
+        let sum = self.projection.as_ref();
+        let sum = sum.map_or(0, |projection| projection.lazy_shape()[0]);
+        self.layers.iter().map(C::numbers_kept).sum::<usize>() + sum
+    }
+
     fn execution(&self) -> Execution {
         self.execution
     }

@@ -269,7 +269,9 @@ impl Weight {
         let [rows, stride] = self.shape;
         let width = self.columns.len();
         let all = |part: fn(&Seen) -> &FlexTensor| {
-            let mut numbers = Vec::new();
+            // Of just the size: a window's worth would be half empty otherwise.
+            let length = seen.iter().map(|seen| slice(part(seen)).len()).sum();
+            let mut numbers = Vec::with_capacity(length);
             for seen in &seen {
                 numbers.extend_from_slice(slice(part(seen)));
             }
