@@ -22,7 +22,7 @@ struct Counting;
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-fn taken(bytes: usize) {
+fn count(bytes: usize) {
     let in_use = IN_USE.fetch_add(bytes, Ordering::SeqCst) + bytes;
     PEAK.fetch_max(in_use, Ordering::SeqCst);
 }
@@ -30,7 +30,7 @@ fn taken(bytes: usize) {
 // SAFETY: all work is the system allocator's.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        taken(layout.size());
+        count(layout.size());
         // SAFETY: the caller keeps the contract.
         unsafe { System.alloc(layout) }
     }
@@ -155,8 +155,10 @@ fn a_forecast_is_near_the_most_that_is_in_use() {
     let heads = Heads::kinds().into_iter();
     let heads = heads.flat_map(|head| ["lstm", "gru"].map(|cell| (cell, head.name)));
     // What a process makes once and keeps is there after the first time.
-    let (config, corpus) = run(folder.path(), "gru", "tied-softmax", SIZES[0]);
-    most_in_use(&config, &corpus);
+    for cell in ["gru", "lstm"] {
+        let (config, corpus) = run(folder.path(), cell, "tied-softmax", SIZES[0]);
+        most_in_use(&config, &corpus);
+    }
     let mut off = Vec::new();
     for (cell, head) in cells.chain(heads) {
         for sizes in SIZES {
@@ -165,9 +167,9 @@ fn a_forecast_is_near_the_most_that_is_in_use() {
             let forecast = MemoryForecast::of(&config, corpus.vocabulary.len());
             let account = forecast.parameters + forecast.activations + forecast.besides;
             let ratio = account as f64 / most as f64;
-            // Of a plain LSTM, a megabyte or two are held besides whose place is not known; larger ones do not feel it.
-            let least = if cell == "lstm" { 0.7 } else { 0.85 };
-            if !(least..=1.15).contains(&ratio) {
+            // What a mixture reads are products of Burn's, which have a megabyte to work in: the program's, not the model's.
+            let most_at_rest = most - if head == "mixture" { 1 << 20 } else { 0 };
+            if ratio > 1.15 || account as f64 / (most_at_rest as f64) < 0.85 {
                 off.push(format!(
                     "{cell} below {head}, {sizes:?}: {forecast:?} for {most}, {ratio:.2}"
                 ));
