@@ -13,6 +13,12 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         return;
     };
     if let Ok(Some(note)) = FileNote::of("x".as_ref(), file.note.as_deref()) {
-        let _ = adopt("x".as_ref(), file, note.config, note.vocabulary, note.corpus);
+        let _ = adopt(
+            "x".as_ref(),
+            file,
+            note.config,
+            note.vocabulary,
+            note.corpus,
+        );
     }
 });

@@ -12,7 +12,12 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         [0x1f, 0x8b, ..] => bytes.to_vec(),
         _ => adaparam_fuzz::gzip(bytes),
     };
-    if let Ok(content) = unpack(Cursor::new(packed.as_slice()), ArchiveFormat::TarGz, "a.txt", 1000) {
+    if let Ok(content) = unpack(
+        Cursor::new(packed.as_slice()),
+        ArchiveFormat::TarGz,
+        "a.txt",
+        1000,
+    ) {
         assert!(content.len() <= 1001);
     }
 });

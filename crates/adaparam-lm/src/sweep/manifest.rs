@@ -155,7 +155,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The manifest as a file.
+    /// The manifest as a file. One that was [read](Self::parse) is not for writing again: the sums of its runs are those of the
+    /// keys that its file has.
     pub fn to_text(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("a manifest has a JSON form");
         text.push('\n');
