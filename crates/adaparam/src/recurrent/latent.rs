@@ -119,7 +119,7 @@ impl PolicyLatent {
         matches!(self, Self::Recurrent(_))
     }
 
-    /// What a step keeps for each row besides its summary: of a static policy `z` and what the ReLU reads.
+    /// What a step keeps for each row besides its summary: of a static policy `z` and what its rectifier reads.
     pub(super) fn numbers_kept(&self) -> usize {
         match self {
             Self::Static(_) => 2 * self.d_latent(),
