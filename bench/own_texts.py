@@ -14,8 +14,8 @@ import argparse
 import gzip
 import hashlib
 import json
-import platform
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -23,10 +23,10 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results" / "own-texts"
 # Name, file, what its paragraphs have and English ones have not, preset, further flags, what the samples begin with.
 TEXTS = [
-    ("Chinese", "zh-cn", "[的是一在]", "quick-char", ["--set", "train.epochs=20"], "系统"),
-    ("French", "fr", "[éèàçê]", "quick-char", ["--set", "train.epochs=12"], "Le système"),
+    ("Chinese", "zh-cn", "[的是一在]", "quick-char", ["--set", "train.batch=8", "--set", "train.epochs=30"], "系统"),
+    ("French", "fr", "[éèàçê]", "quick-char", ["--set", "train.batch=8", "--set", "train.epochs=10"], "Le système"),
 ]
-SAMPLING = ["--temperature", "0.7", "--samples", "3", "--max-tokens", "120"]
+SAMPLING = ["--temperature", "0.5", "--samples", "3", "--max-tokens", "120"]
 
 
 def paragraphs(text, has, is_spaced):
@@ -82,8 +82,8 @@ def main():
             "text": f"debian-reference-{name}, paragraphs of prose",
             "sha256": hashlib.sha256(text.encode("utf-8")).hexdigest(),
             "characters": len(text),
-            "train": " ".join(["adaparam", *train]),
-            "generate": " ".join(["adaparam", *generate]),
+            "train": shlex.join(["adaparam", *train]),
+            "generate": shlex.join(["adaparam", *generate]),
             "result": result,
             "samples": [json.loads(line) for line in told.splitlines()],
             "commit": record["commit"],

@@ -3,8 +3,9 @@
 use crate::Engine;
 use crate::threads::Parts;
 
-/// Numbers of a task: few enough that both vectors stay in a core's cache while they are used.
-const NUMBERS: usize = 1 << 15;
+/// Numbers of a task: few enough that both vectors stay in a core's cache while they are used; fewer for Miri, which takes minutes for
+/// thousands.
+const NUMBERS: usize = if cfg!(miri) { 1 << 6 } else { 1 << 15 };
 
 /// `to = from`.
 ///
