@@ -114,6 +114,7 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(
         simd.prefetch(to);
         simd.prefetch(to.wrapping_add(V * S::LANES - 1));
     }
+    // After the last row it is beyond the operand, where nothing is read.
     let mut a = left.start;
     let mut b = panel;
     let unrolled = if R * V <= UNROLLED_SUMS {
@@ -127,7 +128,7 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(
             // SAFETY: row `row` of panel and left operand, of `k` that the caller vouches for.
             unsafe {
                 add_products(simd, &mut sums, a, left.row_stride, b);
-                a = a.add(left.step);
+                a = a.wrapping_add(left.step);
                 b = b.add(S::PANEL);
             }
         }
@@ -137,7 +138,7 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(
         // SAFETY: as above.
         unsafe {
             add_products(simd, &mut sums, a, left.row_stride, b);
-            a = a.add(left.step);
+            a = a.wrapping_add(left.step);
             b = b.add(S::PANEL);
         }
     }
