@@ -1,15 +1,15 @@
 //! Reading configuration: a misspelt key is an error that names its place and suggests the right one.
 
-use std::fs;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use crate::RunError;
+use crate::{RunError, ordinary_file};
 
 /// Reads a TOML file.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, RunError> {
-    let text = fs::read_to_string(path).map_err(RunError::file(path, "cannot read this file"))?;
+    let text = ordinary_file::read_to_string(path)
+        .map_err(RunError::file(path, "cannot read this file"))?;
     parse(&path.display().to_string(), &text)
 }
 

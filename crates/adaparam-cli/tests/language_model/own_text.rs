@@ -300,7 +300,12 @@ fn what_need_not_end_is_no_text_and_what_a_shell_hands_over_is_one() {
             let error = tiny.refused(&[&command[..], &["--text", file]].concat());
             assert!(error.contains(found), "{command:?}: {error}");
         }
-        for command in [&["train"][..], &["import"], &["sweep", "plan"]] {
+        for command in [
+            &["train"][..],
+            &["import"],
+            &["sweep", "plan"],
+            &["reproduce", "mnist", "--config"],
+        ] {
             let error = tiny.refused(&[command, &[file, "--out", "out"]].concat());
             assert!(error.contains("no ordinary file"), "{command:?}: {error}");
         }

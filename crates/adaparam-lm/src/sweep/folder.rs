@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use adaparam_runs::RunError;
 use adaparam_runs::run_folder::{MANIFEST, Purpose, is_ours};
 use adaparam_runs::whole_file::write_whole;
+use adaparam_runs::{RunError, ordinary_file};
 
 use super::manifest::{Manifest, RunSpec};
 
@@ -30,8 +30,8 @@ impl Sweep {
             let rule = "holds no sweep: make one with `adaparam sweep plan`";
             return Err(RunError::folder(path, rule));
         }
-        let text =
-            fs::read_to_string(&file).map_err(RunError::file(&file, "cannot read this file"))?;
+        let text = ordinary_file::read_to_string(&file)
+            .map_err(RunError::file(&file, "cannot read this file"))?;
         let manifest = Manifest::parse(&file.display().to_string(), &text)?;
         Ok(Self { path, manifest })
     }
