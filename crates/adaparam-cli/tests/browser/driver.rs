@@ -85,6 +85,12 @@ impl Browser {
     }
 
     fn post(&self, path: &str, value: &Value) -> Value {
+        self.asked(path, value)
+            .unwrap_or_else(|refusal| panic!("{path}: {}", refusal["message"]))
+    }
+
+    /// What the driver answers, or its refusal: `error` by the protocol's names, and a message.
+    fn asked(&self, path: &str, value: &Value) -> Result<Value, Value> {
         let url = format!("{}{path}", self.session);
         let mut answer = self
             .agent
@@ -99,9 +105,24 @@ impl Browser {
             .read_to_string()
             .unwrap();
         let value: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{url}: {text}"));
-        let error = &value["value"]["error"];
-        assert!(error.is_null(), "{url}: {}", value["value"]["message"]);
-        value["value"].clone()
+        let answer = value["value"].clone();
+        match answer["error"] {
+            Value::Null => Ok(answer),
+            _ => Err(answer),
+        }
+    }
+
+    /// Does something to the first element of a selector. A page that makes its elements anew may do so between the
+    /// finding and the doing, which a person's finger does not notice: then the new one is taken.
+    fn act_on(&self, selector: &str, action: &str, value: &Value) {
+        self.wait_for(&format!("{action} of {selector}"), || {
+            let Element(id) = self.find(selector);
+            match self.asked(&format!("/element/{id}/{action}"), value) {
+                Ok(_) => Some(()),
+                Err(refusal) if refusal["error"] == "stale element reference" => None,
+                Err(refusal) => panic!("{action} of {selector}: {}", refusal["message"]),
+            }
+        });
     }
 
     /// A command of the browser's own protocol.
@@ -138,14 +159,12 @@ impl Browser {
 
     /// Clicks as a person does: where something else lies over the element, that is an error.
     pub(crate) fn click(&self, selector: &str) {
-        let Element(id) = self.find(selector);
-        self.post(&format!("/element/{id}/click"), &json!({}));
+        self.act_on(selector, "click", &json!({}));
     }
 
     /// Types into an element.
     pub(crate) fn type_into(&self, selector: &str, keys: &str) {
-        let Element(id) = self.find(selector);
-        self.post(&format!("/element/{id}/value"), &json!({"text": keys}));
+        self.act_on(selector, "value", &json!({"text": keys}));
     }
 
     /// Presses a key where the focus is, perhaps while another is held.
