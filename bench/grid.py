@@ -4,8 +4,8 @@
     cargo build --release
     python3 bench/grid.py [--minutes 8] [--threads 2]
 
-At every shape the sides take turns: our kernels, PyTorch eager in f32 and under bf16 autocast, Burn's own LSTM, and at four
-shapes PyTorch compiled. The plain LSTM stands against `nn.LSTM`, the adaptive one against bench/pytorch/alstm.py. A training
+At every shape the sides take turns: our kernels in f32 and in bf16, PyTorch eager in f32 and under bf16 autocast, Burn's own
+LSTM, and at four shapes PyTorch compiled. Ratios are of our kernels in f32, but for those that say `ours in bf16`. The plain LSTM stands against `nn.LSTM`, the adaptive one against bench/pytorch/alstm.py. A training
 pass is forward and backward with the gradients of input and weights; inference is forward alone. A first window does not
 count, unless it takes more than five seconds; then windows are repeated for 1.5 seconds, 2 to 15 times, and the median
 counts.
@@ -40,6 +40,8 @@ HIDDEN, BATCH, WINDOW = (128, 256, 650, 1150), (1, 20, 64), (35, 256)
 COMPILED = {(128, 20, 35), (256, 64, 35), (650, 20, 35), (1150, 20, 35)}
 LONG_ENOUGH, FEWEST, MOST, TOO_LONG = 1.5, 2, 15, 5.0
 MOST_SECONDS = 60.0
+# Our precisions, and the names of these sides.
+OURS = {"f32": "adaparam", "bf16": "adaparam_bf16"}
 
 
 def shapes():
@@ -93,11 +95,11 @@ def pytorch(model, shape, training, bf16, compiled=False):
     return {"ms": round(1e3 * statistics.median(times), 4), "repetitions": len(times)}
 
 
-def adaparam(model, shape, training, side, threads):
+def adaparam(model, shape, training, side, threads, precision="f32"):
     hidden, batch, window = shape
     command = [str(ADAPARAM), "bench", "grid", "--json", "--model", model, "--side", side, "--threads", str(threads)]
     command += ["--hidden", str(hidden), "--batch", str(batch), "--window", str(window)]
-    command += ["--pass", "training" if training else "inference"]
+    command += ["--pass", "training" if training else "inference", "--precision", precision]
     answer = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if answer.returncode:
         sys.exit(f"{' '.join(command)}: exit code {answer.returncode}\n{answer.stderr.strip()}")
@@ -128,18 +130,22 @@ class Bf16:
 
 
 def row_of(model, shape, training, threads, bf16):
-    sides = {"adaparam": adaparam(model, shape, training, "kernels", threads)}
+    before = {precision: adaparam(model, shape, training, "kernels", threads, precision) for precision in OURS}
+    sides = {}
     sides["pytorch"] = pytorch(model, shape, training, False)
     sides["pytorch_bf16"] = bf16.measure(model, shape, training, sides["pytorch"])
     if model == "lstm":
         sides["burn"] = adaparam(model, shape, training, "burn", threads)
     elif shape in COMPILED:
         sides["pytorch_compiled"] = pytorch(model, shape, training, False, compiled=True)
-    # Ours once more, after the others: the better of two neighbours would be luck, their mean is not.
-    again = adaparam(model, shape, training, "kernels", threads)
-    ours = [sides["adaparam"]["ms"], again["ms"]]
-    sides["adaparam"] = {"ms": round(statistics.mean(ours), 4), "measured": ours}
-    ratios = {side: round(answer["ms"] / sides["adaparam"]["ms"], 3) for side, answer in sides.items() if side != "adaparam" and "ms" in answer}
+    # Ours before and after the others: the better of two neighbours would be luck, their mean is not.
+    for precision, first in before.items():
+        ours = [first["ms"], adaparam(model, shape, training, "kernels", threads, precision)["ms"]]
+        sides[OURS[precision]] = {"ms": round(statistics.mean(ours), 4), "measured": ours}
+    theirs = {side: answer["ms"] for side, answer in sides.items() if side not in OURS.values() and "ms" in answer}
+    ratios = {side: round(ms / sides[OURS["f32"]]["ms"], 3) for side, ms in theirs.items()}
+    of_bf16 = {side: ms for side, ms in theirs.items() if side in ("pytorch", "pytorch_bf16")}
+    ratios |= {f"{side}, ours in bf16": round(ms / sides[OURS["bf16"]]["ms"], 3) for side, ms in of_bf16.items()}
     hidden, batch, window = shape
     return {
         "model": model,

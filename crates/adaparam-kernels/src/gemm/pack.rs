@@ -150,11 +150,17 @@ impl Panels {
                 let instructions = engine.instructions();
                 each_panel(engine, data, count, groups, |to, lane, group| {
                     for first in (0..2 * pairs).step_by(GROUP) {
-                        let block = &block_of(sources, group, first);
-                        let to = &mut to[first * panel..];
+                        let filled;
+                        let block = match Block::within(sources, group, first) {
+                            Some(block) => block,
+                            None => {
+                                filled = block_of(sources, group, first);
+                                Block::Rows(filled.each_ref())
+                            }
+                        };
                         instructions.run_narrow(PackHalves {
                             block,
-                            to,
+                            to: &mut to[first * panel..],
                             lane,
                             panel,
                         });
@@ -343,9 +349,48 @@ fn block_of(
     block
 }
 
+/// [`GROUP`] rows of a group of columns, where they lie.
+enum Block<'a> {
+    Rows([&'a [f32; GROUP]; GROUP]),
+    Columns([&'a [f32; GROUP]; GROUP]),
+}
+
+impl<'a> Block<'a> {
+    /// Rows from `first` on of a group of columns, if one source has all of them and the group is full.
+    fn within(
+        sources: &[(Source<'a>, usize)],
+        Packing { group, .. }: Packing,
+        first: usize,
+    ) -> Option<Self> {
+        let mut start = 0;
+        let is_in = |&&(_, rows): &&(Source<'a>, usize)| {
+            start += rows;
+            first < start
+        };
+        let &(source, rows) = sources.iter().find(is_in)?;
+        let first = first - (start - rows);
+        if group.count < GROUP || first + GROUP > rows {
+            return None;
+        }
+        let lines = |data: &'a [f32], stride: usize, [line, at]: [usize; 2]| {
+            let mut lines = [&[0.0; GROUP]; GROUP];
+            for (number, to) in lines.iter_mut().enumerate() {
+                *to = data[(line + number) * stride + at..].first_chunk()?;
+            }
+            Some(lines)
+        };
+        Some(match source {
+            Source::Rows(data, stride) => Self::Rows(lines(data, stride, [first, group.start])?),
+            Source::Columns(data, stride) => {
+                Self::Columns(lines(data, stride, [group.start, first])?)
+            }
+        })
+    }
+}
+
 /// Writes a block of rows into a panel of pairs of `bf16`, or as many of them as the panel has, in the columns from `lane` on.
 struct PackHalves<'a> {
-    block: &'a [[f32; GROUP]; GROUP],
+    block: Block<'a>,
     /// The panel from the first of these rows on.
     to: &'a mut [Bf16],
     lane: usize,
@@ -355,8 +400,20 @@ struct PackHalves<'a> {
 impl NarrowKernel for PackHalves<'_> {
     #[inline(always)]
     fn run<S: Narrow>(self, simd: S) {
+        let mut turned = [[0.0; GROUP]; GROUP];
+        let rows = match self.block {
+            Block::Rows(rows) => rows,
+            Block::Columns(columns) => {
+                for (column, numbers) in columns.iter().enumerate() {
+                    for row in 0..GROUP {
+                        turned[row][column] = numbers[row];
+                    }
+                }
+                turned.each_ref()
+            }
+        };
         let pairs = self.to.chunks_exact_mut(2 * self.panel);
-        for (rows, to) in self.block.chunks_exact(2).zip(pairs) {
+        for (rows, to) in rows.chunks_exact(2).zip(pairs) {
             let to = &mut to[2 * self.lane..2 * (self.lane + GROUP)];
             for column in (0..GROUP).step_by(S::LANES) {
                 // SAFETY: a group is whole vectors wide, in both rows and in the panel.
@@ -439,8 +496,8 @@ mod tests {
     use crate::simd::Instructions;
 
     /// A matrix of two, stacked: its numbers, and where each is in the sources.
-    const ABOVE: usize = 13;
-    const BELOW: usize = 8;
+    const ABOVE: usize = 37;
+    const BELOW: usize = 24;
     const COLUMNS: usize = 37;
 
     fn packed(precision: Precision, transposed: bool) -> (Panels, Vec<f32>) {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use adaparam_lm::{Engine, Pass, Side, StackKind, StackPoint, StackSpeed};
+use adaparam_lm::{Engine, Pass, Precision, Side, StackKind, StackPoint, StackSpeed};
 use adaparam_report::{Cell, Column, Row, Table};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
@@ -61,23 +61,36 @@ impl GridChoice {
     ///
     /// # Errors
     ///
-    /// If there is no stack of that name, or none of them on that side.
-    pub(super) fn points(&self, model: Option<&str>) -> anyhow::Result<Vec<StackPoint>> {
+    /// If there is no stack of that name, none of them on that side, or no such pass in that precision.
+    pub(super) fn points(
+        &self,
+        model: Option<&str>,
+        precision: Precision,
+    ) -> anyhow::Result<Vec<StackPoint>> {
         let models = match model {
             None => vec![StackKind::Alstm, StackKind::Lstm],
             Some("alstm") => vec![StackKind::Alstm],
             Some("lstm") => vec![StackKind::Lstm],
             Some(other) => bail!("--model = {other}: the grid has alstm and lstm"),
         };
+        let has_gradients = precision != Precision::Int8;
         let passes = match self.pass {
-            None => vec![Pass::Training, Pass::Inference],
-            Some(PassChoice::Training) => vec![Pass::Training],
-            Some(PassChoice::Inference) => vec![Pass::Inference],
+            None if has_gradients => vec![Pass::Training, Pass::Inference],
+            Some(PassChoice::Training) if has_gradients => vec![Pass::Training],
+            Some(PassChoice::Training) => {
+                bail!("--precision = int8: has no gradients: say --pass inference, or bf16");
+            }
+            None | Some(PassChoice::Inference) => vec![Pass::Inference],
         };
         let sides = match self.side {
-            None => vec![Side::Kernels, Side::Burn],
-            Some(SideChoice::Kernels) => vec![Side::Kernels],
-            Some(SideChoice::Burn) => vec![Side::Burn],
+            None if precision == Precision::F32 => vec![Side::Kernels, Side::Burn],
+            None | Some(SideChoice::Kernels) => vec![Side::Kernels],
+            Some(SideChoice::Burn) if precision == Precision::F32 => vec![Side::Burn],
+            Some(SideChoice::Burn) => {
+                bail!(
+                    "--precision = {precision}: Burn's LSTM computes in f32: leave out --side, or say --side kernels"
+                );
+            }
         };
         let mut points = Vec::new();
         for hidden in sizes(&self.hidden, &[128, 256, 650, 1150]) {
@@ -184,10 +197,14 @@ mod tests {
 
     #[test]
     fn the_whole_grid_has_every_shape_with_our_kernels_and_burns_lstm() {
-        let points = ALL.points(None).unwrap();
+        let points = ALL.points(None, Precision::F32).unwrap();
         // 24 shapes, training and inference; two stacks of ours and one of Burn's.
         assert_eq!(points.len(), 24 * 2 * 3);
-        assert_eq!(ALL.points(Some("alstm")).unwrap().len(), 24 * 2);
+        let alstm = ALL.points(Some("alstm"), Precision::F32).unwrap();
+        assert_eq!(alstm.len(), 24 * 2);
+        // Burn knows f32 only, and bytes have no gradients.
+        assert_eq!(ALL.points(None, Precision::Bf16).unwrap().len(), 24 * 2 * 2);
+        assert_eq!(ALL.points(None, Precision::Int8).unwrap().len(), 24 * 2);
         assert!(!ALL.is_given());
     }
 
@@ -198,9 +215,19 @@ mod tests {
             ..ALL
         };
         assert!(burn.is_given());
-        assert_eq!(burn.points(None).unwrap().len(), 24 * 2);
-        for (choice, model) in [(&burn, "alstm"), (&ALL, "gru")] {
-            let error = choice.points(Some(model)).unwrap_err().to_string();
+        let all_of_burn = burn.points(None, Precision::F32).unwrap();
+        assert_eq!(all_of_burn.len(), 24 * 2);
+        let training = GridChoice {
+            pass: Some(PassChoice::Training),
+            ..ALL
+        };
+        for (choice, model, precision) in [
+            (&burn, Some("alstm"), Precision::F32),
+            (&ALL, Some("gru"), Precision::F32),
+            (&burn, None, Precision::Bf16),
+            (&training, None, Precision::Int8),
+        ] {
+            let error = choice.points(model, precision).unwrap_err().to_string();
             assert!(error.starts_with("--"), "{error}");
         }
     }

@@ -5,7 +5,7 @@ mod grid;
 mod grid_figure;
 mod language_model;
 
-use adaparam_lm::{Activity, Means, Place};
+use adaparam_lm::{Activity, Means, Place, Precision};
 use adaparam_paper::fit::set_threads;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
@@ -63,7 +63,8 @@ pub(crate) struct Bench {
     /// Training steps by Burn's tensor operations and autodiff instead of the CPU kernels
     #[arg(long)]
     readable: bool,
-    /// What products are computed in; int8 for eval and generate [default: train.precision of the configuration]
+    /// What products are computed in; int8 for eval, generate and inference of the grid [default: train.precision of the
+    /// configuration, f32 in the grid]
     #[arg(long, value_enum)]
     precision: Option<ReadingPrecision>,
     /// Texts that generate draws at once [default: 1]
@@ -154,9 +155,14 @@ impl Bench {
             say!("{}", grid_figure::svg(record)?);
             return Ok(Verdict::Done);
         }
+        let precision = self.precision.map_or(Precision::F32, Into::into);
+        self.compute.check_precision(precision)?;
         let place = self.compute.place()?;
-        let points = self.grid.points(self.model.as_deref())?;
-        let speeds = place.run(|machine| grid::measure(&points, &machine.engine))?;
+        let points = self.grid.points(self.model.as_deref(), precision)?;
+        let speeds = place.run(|machine| {
+            let machine = machine.in_precision(precision);
+            grid::measure(&points, &machine.engine)
+        })?;
         if self.json {
             say!("{}", serde_json::to_string(&speeds)?);
         } else {
