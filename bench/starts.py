@@ -106,7 +106,7 @@ def table(runs):
     ]
     for preset in dict.fromkeys(run["preset"] for run in runs):
         own = [run for run in runs if run["preset"] == preset]
-        lines += ["", f"## {preset}", "", "| model | training | " + " | ".join(f"{n} layers" for n in LAYERS) + " |"]
+        lines += ["", f"## {preset}", "", "| model | training | " + " | ".join(counted(n, "layer") for n in LAYERS) + " |"]
         lines += ["|---|---|" + "---:|" * len(LAYERS)]
         for model, recipe in dict.fromkeys((run["model"], run["recipe"]) for run in own):
             cells = []
@@ -115,10 +115,15 @@ def table(runs):
                 of_cell = [run for run in own if (run["model"], run["recipe"], run["layers"]) == key]
                 best = [min(run["valid_perplexity"]) for run in of_cell if run["valid_perplexity"]]
                 diverged = sum(not run["finished"] for run in of_cell)
-                text = f"{statistics.mean(best):.1f} ({min(best):.1f}–{max(best):.1f}, {len(best)} seeds)" if best else ""
+                spread = f"{min(best):.1f}–{max(best):.1f}, " if len(best) > 1 else ""
+                text = f"{statistics.mean(best):.1f} ({spread}{counted(len(best), 'seed')})" if best else ""
                 cells.append(text + (f" {diverged} diverged" if diverged else ""))
             lines.append(f"| {model} | {recipe} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def counted(number, what):
+    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def write(path, text):
