@@ -159,6 +159,9 @@ def main():
         if layers in recipe[3]
     ]
     arguments.results.mkdir(parents=True, exist_ok=True)
+    # Folders are this machine's affair.
+    command = ["python3", "bench/starts.py", "PROGRAM", "--presets", arguments.presets, "--seeds", arguments.seeds]
+    command = " ".join([*command, "--layers", arguments.layers, *flags(arguments.changes)])
     runs = []
     # All of one seed before the next, so that a table is there early.
     for seed in seeds:
@@ -183,7 +186,7 @@ def main():
                 }
             )
             record = {
-                "command": "python3 bench/starts.py " + " ".join(["PROGRAM", *sys.argv[2:]]),
+                "command": command,
                 "commit": commit,
                 "machine": {"cpu": cpu, "cores": os.cpu_count(), "system": platform.system()},
                 "seeds": seeds,
