@@ -97,12 +97,13 @@ def validations(folder):
     return [round(event["valid_perplexity"], 3) for event in events if "valid_perplexity" in event]
 
 
-def table(runs):
+def table(runs, command):
     lines = [
         "# How deep models learn",
         "",
         "Best validation perplexity of each run, mean over its seeds and their range, at equal numbers of parameters and",
-        "after equal epochs. Written by `bench/starts.py`; every epoch of every run is in `runs.json`.",
+        "after equal epochs; every epoch of every run is in `runs.json`. Written by",
+        f"`{command}`, which may not have come to its end.",
     ]
     for preset in dict.fromkeys(run["preset"] for run in runs):
         own = [run for run in runs if run["preset"] == preset]
@@ -193,7 +194,7 @@ def main():
                 "runs": runs,
             }
             write(arguments.results / "runs.json", json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-            write(arguments.results / "README.md", table(runs))
+            write(arguments.results / "README.md", table(runs, command))
             print(f"{preset}, {model}, {recipe}, {layers} layers, seed {seed}: {runs[-1]['valid_perplexity']}", flush=True)
 
 
