@@ -21,6 +21,11 @@ pub(crate) const fn odd_lines(columns: usize) -> usize {
     (columns.div_ceil(of_line) / 2 * 2 + 1) * of_line
 }
 
+/// Whether rows of so many `f32` are an odd number of cache lines apart.
+pub(crate) const fn are_odd_lines(columns: usize) -> bool {
+    columns * size_of::<f32>() % (2 * LINE) == LINE
+}
+
 /// Numbers at the start of a cache line. Starts as zeros.
 pub struct Buffer<T: Element = f32> {
     start: NonNull<T>,

@@ -9,6 +9,7 @@
 //! that both wait for work by looking, they take the cores from each other.
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{PoisonError, TryLockError};
@@ -344,6 +345,18 @@ impl<'a, T> Parts<'a, T> {
         Self {
             start: slice.as_mut_ptr(),
             len: slice.len(),
+            slice: PhantomData,
+        }
+    }
+
+    /// Parts of memory that holds no numbers yet.
+    ///
+    /// # Safety
+    /// Nobody reads a part, or asks for it by [`Parts::get`], before it was written.
+    pub(crate) unsafe fn to_be_written(memory: &'a mut [MaybeUninit<T>]) -> Self {
+        Self {
+            start: memory.as_mut_ptr().cast(),
+            len: memory.len(),
             slice: PhantomData,
         }
     }

@@ -6,11 +6,11 @@ use adaparam_report::Verdict;
 use adaparam_runs::RunError;
 use adaparam_runs::check::check_count;
 use burn::module::Module;
-use burn::nn::loss::CrossEntropyLossConfig;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::claim::{ClaimId, JudgedBy, Wording};
+use crate::cross_entropy::mean_cross_entropy;
 use crate::decision::{at_least, exceeded_if, lower};
 use crate::finding::{ACCURACY, Comparison, spread_in_words};
 use crate::fit::{CurvePoint, FitSpec, fit};
@@ -367,15 +367,14 @@ impl ImageJob {
             .network
             .init(data.train.pixels_per_image(), self.seed, &tracked);
         let params = network.num_params();
-        let cross_entropy = CrossEntropyLossConfig::new().init(&tracked);
         let mut order = BatchOrder::new(self.seed, data.train.len(), self.train.batch);
         let fitted = fit(
             network,
             &self.train,
             |network, step| {
                 let (pixels, labels) = scaler.batch(&data.train, order.batch(step));
-                let (x, targets) = tensors(pixels, &labels, &tracked);
-                cross_entropy.forward(network.forward(x), targets)
+                let x = rows(pixels, labels.len(), &tracked);
+                mean_cross_entropy(network.forward(x), &labels)
             },
             watch,
         )?;
@@ -441,14 +440,10 @@ impl BatchOrder {
     }
 }
 
-fn tensors(pixels: Vec<f32>, labels: &[u8], device: &Device) -> (Tensor<2>, Tensor<1, Int>) {
-    let rows = labels.len();
-    let width = pixels.len() / rows;
-    let targets: Vec<i64> = labels.iter().map(|&label| i64::from(label)).collect();
-    (
-        Tensor::from_data(TensorData::new(pixels, [rows, width]), device),
-        Tensor::from_data(TensorData::new(targets, [rows]), device),
-    )
+/// Pixels of so many images as a tensor, an image a row.
+fn rows(pixels: Vec<f32>, images: usize, device: &Device) -> Tensor<2> {
+    let width = pixels.len() / images;
+    Tensor::from_data(TensorData::new(pixels, [images, width]), device)
 }
 
 fn accuracy(network: &Network, scaler: &PixelScaler, images: &ImageSet, device: &Device) -> f64 {
@@ -456,7 +451,7 @@ fn accuracy(network: &Network, scaler: &PixelScaler, images: &ImageSet, device: 
     let mut right = 0;
     for chunk in indices.chunks(TEST_BATCH) {
         let (pixels, labels) = scaler.batch(images, chunk);
-        let (x, _) = tensors(pixels, &labels, device);
+        let x = rows(pixels, labels.len(), device);
         let told: Vec<i64> = network.forward(x).argmax(1).into_data().iter().collect();
         right += told
             .iter()

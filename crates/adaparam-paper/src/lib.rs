@@ -16,6 +16,7 @@
 //! | [`page`] | what each experiment puts into a report |
 
 pub mod claim;
+mod cross_entropy;
 mod decision;
 mod error;
 pub mod experiment;

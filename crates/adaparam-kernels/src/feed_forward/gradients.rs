@@ -7,7 +7,7 @@ use super::tape::{Packed, Tape};
 use crate::Engine;
 use crate::gemm::transposed_tiles;
 use crate::grid::{Reads, Writes, load, store, vectors};
-use crate::memory::Buffer;
+use crate::memory::{Buffer, are_odd_lines};
 use crate::simd::{Kernel, Simd};
 use crate::threads::Parts;
 
@@ -61,8 +61,8 @@ enum Task {
     Sum { parameter: usize },
 }
 
-/// Writes the gradient of every parameter.
-pub(super) fn write(
+/// The gradient of every parameter.
+pub(super) fn of_parameters(
     engine: &Engine,
     shape: &Shape,
     numbering: &Numbering,
@@ -70,9 +70,14 @@ pub(super) fn write(
     tape: &Tape,
     packed: &[Packed],
     scratch: &mut Buffer,
-    gradients: &mut [&mut [f32]],
-) {
+) -> Vec<Vec<f32>> {
     let (rows, instructions) = (operands.rows, engine.instructions());
+    let lengths = operands.parameters.iter().map(|parameter| parameter.len());
+    if rows == 0 {
+        return lengths.map(|len| vec![0.0; len]).collect();
+    }
+    // Nothing is written twice: zeros would be written by one thread and gradients by all, and every cache line would wander.
+    let mut gradients: Vec<Vec<f32>> = lengths.map(Vec::with_capacity).collect();
     let matrices = entered(shape, numbering, operands, tape);
     let mut tasks = Vec::new();
     for (matrix, (_, entered)) in matrices.iter().enumerate() {
@@ -93,7 +98,15 @@ pub(super) fn write(
 
     scratch.resize(engine.pool().threads() * rows * TASK);
     let scratch = Parts::new(scratch);
-    let shared: Vec<Parts<'_, f32>> = gradients.iter_mut().map(|g| Parts::new(g)).collect();
+    let shared: Vec<Parts<'_, f32>> = gradients
+        .iter_mut()
+        .zip(operands.parameters)
+        .map(|(gradient, parameter)| {
+            let memory = &mut gradient.spare_capacity_mut()[..parameter.len()];
+            // SAFETY: tasks only write.
+            unsafe { Parts::to_be_written(memory) }
+        })
+        .collect();
     engine
         .pool()
         .run(tasks.len(), |task, thread| match tasks[task] {
@@ -105,15 +118,17 @@ pub(super) fn write(
                 let (weight, Entered { data, columns }) = &matrices[matrix];
                 let packed = &packed[*weight];
                 let mut left = Reads::new(data, first, *columns, rows, count);
-                let to = Writes::new(&scratch, thread * rows * TASK, TASK, rows, TASK);
-                // The rectangles have these rows and columns; the scratch is this thread's.
-                instructions.run(Copy {
-                    rows,
-                    columns: count,
-                    from: left,
-                    to,
-                });
-                left = to.reads();
+                if !are_odd_lines(*columns) {
+                    let to = Writes::new(&scratch, thread * rows * TASK, TASK, rows, TASK);
+                    // The rectangles have these rows and columns; the scratch is this thread's.
+                    instructions.run(Copy {
+                        rows,
+                        columns: count,
+                        from: left,
+                        to,
+                    });
+                    left = to.reads();
+                }
                 let n = packed.columns;
                 let out = Writes::new(&shared[*weight], first * n, n, count, n);
                 // SAFETY: the left operand has these rows and columns, and these rows of the gradient are this task's.
@@ -134,6 +149,13 @@ pub(super) fn write(
                 instructions.run(Sum { rows, packed, out });
             }
         });
+    drop(shared);
+    for (gradient, parameter) in gradients.iter_mut().zip(operands.parameters) {
+        // SAFETY: it has the room, and every number was written: a matrix by its tasks, which have all of its rows, each as
+        // wide as the matrix; a bias by its own.
+        unsafe { gradient.set_len(parameter.len()) };
+    }
+    gradients
 }
 
 /// Sums the rows of panels.

@@ -26,14 +26,13 @@ pub struct Operands<'a> {
     pub context: Option<&'a [f32]>,
 }
 
-/// Where the gradients go that are wanted.
-pub struct Wanted<'a, 'b> {
+/// Where the gradients go, beside those of the parameters, that are wanted.
+#[derive(Default)]
+pub struct Wanted<'a> {
     /// Of the input.
     pub x: Option<&'a mut [f32]>,
     /// Of the policy's own context.
     pub context: Option<&'a mut [f32]>,
-    /// Of each parameter.
-    pub parameters: &'a mut [&'b mut [f32]],
 }
 
 /// A matrix and a bias by their numbers among the parameters.
@@ -185,7 +184,8 @@ impl Layer {
         }
     }
 
-    /// From the gradient of the output of the last [`forward`](Self::forward), which kept its tape, to all that are wanted.
+    /// From the gradient of the output of the last [`forward`](Self::forward), which kept its tape, to those of the parameters, which
+    /// it returns in their order, and to those that are wanted beside them.
     ///
     /// # Panics
     /// If a slice has another length than the shape says, or no forward pass of so many rows is there.
@@ -195,14 +195,13 @@ impl Layer {
         operands: &Operands<'_>,
         output: &[f32],
         d_output: &[f32],
-        wanted: Wanted<'_, '_>,
-    ) {
+        wanted: Wanted<'_>,
+    ) -> Vec<Vec<f32>> {
         self.check(operands);
         self.check_wanted(operands, output, d_output, &wanted);
         let Wanted {
             x: d_x,
             context: d_context,
-            parameters,
         } = wanted;
         let policy_goes_on = match self.shape.context {
             Some(_) => d_context.is_some(),
@@ -245,7 +244,7 @@ impl Layer {
             backward.rows(part(rows, task, tasks), most, thread);
         });
         drop(backward);
-        gradients::write(
+        gradients::of_parameters(
             engine,
             &self.shape,
             &self.numbering,
@@ -253,8 +252,7 @@ impl Layer {
             &self.tape,
             &self.packed,
             &mut self.scratch,
-            parameters,
-        );
+        )
     }
 
     fn check(&self, operands: &Operands<'_>) {
@@ -279,7 +277,7 @@ impl Layer {
         operands: &Operands<'_>,
         output: &[f32],
         d_output: &[f32],
-        wanted: &Wanted<'_, '_>,
+        wanted: &Wanted<'_>,
     ) {
         let rows = operands.rows;
         assert_eq!(self.tape.rows, rows, "rows of the forward pass before");
@@ -293,10 +291,6 @@ impl Layer {
             right(&wanted.x, operands.x.len())
                 && right(&wanted.context, operands.context.map_or(0, <[f32]>::len)),
             "lengths of gradients"
-        );
-        assert!(
-            self.lengths().eq(wanted.parameters.iter().map(|g| g.len())),
-            "lengths of the parameters' gradients"
         );
     }
 

@@ -234,40 +234,32 @@ impl Run {
 
     /// The gradients of all tensors that it depends on; none for an input or context that `wanted` does not want.
     fn backward(mut self, d_output: &[f32], wanted: [bool; 2]) -> Vec<Option<FlexTensor>> {
-        let zeros = |tensor: &FlexTensor| vec![0.0; slice(tensor).len()];
-        let mut gradients: Vec<Option<Vec<f32>>> = self
-            .tensors
-            .iter()
-            .enumerate()
-            .map(|(index, tensor)| {
-                let is_input = index <= usize::from(self.has_context);
-                (!is_input || wanted[index]).then(|| zeros(tensor))
-            })
+        let inputs = 1 + usize::from(self.has_context);
+        let inputs = self.tensors[..inputs].iter().zip(wanted);
+        let mut of_inputs: Vec<Option<Vec<f32>>> = inputs
+            .map(|(tensor, wanted)| wanted.then(|| vec![0.0; slice(tensor).len()]))
             .collect();
-        let (inputs, of_parameters) = gradients.split_at_mut(1 + usize::from(self.has_context));
-        let mut inputs = inputs.iter_mut().map(Option::as_deref_mut);
-        let mut of_parameters: Vec<&mut [f32]> = of_parameters
-            .iter_mut()
-            .filter_map(Option::as_deref_mut)
-            .collect();
+        let mut places = of_inputs.iter_mut().map(Option::as_deref_mut);
         let output = self.output.take().expect("a forward pass came before");
         let tensors = std::mem::take(&mut self.tensors);
         let parameters = parameters(&tensors, self.has_context);
         let operands = operands(self.rows, &tensors, self.has_context, &parameters);
         let layer = self.layer.layer.as_mut().expect(HAS_ITS_LAYER);
-        layer.backward(
+        let of_parameters = layer.backward(
             &self.engine,
             &operands,
             slice(&output),
             d_output,
             Wanted {
-                x: inputs.next().flatten(),
-                context: inputs.next().flatten(),
-                parameters: &mut of_parameters,
+                x: places.next().flatten(),
+                context: places.next().flatten(),
             },
         );
-        let gradients = gradients.into_iter().zip(&tensors);
+        let gradients = of_inputs
+            .into_iter()
+            .chain(of_parameters.into_iter().map(Some));
         gradients
+            .zip(&tensors)
             .map(|(gradient, of)| Some(tensor(gradient?, of.layout().shape().clone())))
             .collect()
     }
