@@ -12,6 +12,7 @@ use burn::nn::Linear;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
+use crate::conventions::PolicyContext;
 use crate::network::{
     ActivationKind, BiasKind, Layer, LayerSpec, Network, NetworkSpec, PolicySpec,
 };
@@ -236,14 +237,19 @@ impl TrainedNetwork {
         }
     }
 
-    /// The same for images: one of each class, and the means over all.
+    /// The same for images: one of each class, and the means over all. None for what a page cannot compute: pixels that are
+    /// scaled differently from place to place, and policies that look at something else than the input of their layer.
     pub(crate) fn of_images(
         spec: &NetworkSpec,
         network: &Network,
         params: usize,
         (scaler, images): (&PixelScaler, &ImageSet),
         device: &Device,
-    ) -> Self {
+    ) -> Option<Self> {
+        let (slope, offset) = scaler.line()?;
+        if spec.conventions.context != PolicyContext::LayerInput {
+            return None;
+        }
         let one_of_each: Vec<usize> = (0..images.classes())
             .filter_map(|class| {
                 images
@@ -273,11 +279,11 @@ impl TrainedNetwork {
             width: images.width(),
             height: images.height(),
             largest: images.max_value(),
-            slope: scaler.slope(),
-            offset: scaler.offset(),
+            slope,
+            offset,
             mean_diagonals: Numbers((0..width).map(mean).collect()),
         });
-        trained
+        Some(trained)
     }
 }
 
@@ -345,7 +351,8 @@ impl PolicySpec {
         let dense = network.dense().unwrap_or_default();
         let last = dense.len().saturating_sub(1);
         let activation = |index: usize| match self {
-            Self::Linear { .. } | Self::Glu { .. } => ActivationKind::Identity,
+            Self::Glu { .. } => ActivationKind::Identity,
+            Self::Linear { squash, .. } => *squash,
             Self::Mlp { squash, .. } if index == last => *squash,
             Self::Mlp { activation, .. } => *activation,
         };

@@ -27,6 +27,7 @@ pub(crate) fn image(
     let pixels = match config.pixels {
         PixelScale::ZeroToOne => "scaled to 0–1",
         PixelScale::Standardised => "standardised",
+        PixelScale::EachPlaceStandardised => "standardised for every place by itself",
     };
     let figure = loss_curves(config, outcomes);
     let file = match config.scale {
