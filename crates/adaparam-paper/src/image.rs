@@ -70,6 +70,7 @@ pub enum Sampling {
 }
 
 impl Sampling {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
     fn is_usual(&self) -> bool {
         *self == Self::default()
     }

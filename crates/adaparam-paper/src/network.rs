@@ -465,6 +465,7 @@ fn check_width(key: &str, width: usize) -> Result<(), RunError> {
 }
 
 impl ActivationKind {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
     fn is_none(&self) -> bool {
         *self == Self::Identity
     }

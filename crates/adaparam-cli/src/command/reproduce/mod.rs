@@ -570,9 +570,10 @@ impl Reproduce {
     fn out_folder(&self) -> PathBuf {
         self.out.clone().unwrap_or_else(|| {
             let name = self.what.name();
-            let name = match self.search {
-                true => format!("{name}-search"),
-                false => name.to_owned(),
+            let name = if self.search {
+                format!("{name}-search")
+            } else {
+                name.to_owned()
             };
             let has_scale = self.quick || self.what.experiment().is_some();
             Path::new("runs").join(match self.scale() {

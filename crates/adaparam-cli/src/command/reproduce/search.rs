@@ -247,11 +247,15 @@ impl Running<'_> {
             let mut measured = self.lock();
             measured.add(trained);
             self.write_networks(&measured)?;
-            let left = self.seconds_left(&measured, &jobs[at.min(jobs.len())..]);
-            progress.run_done(
-                at,
-                &format!("{told}; about {} left of this", duration(left)),
-            );
+            let rest = &jobs[at.min(jobs.len())..];
+            let left = match rest.len() {
+                0 => String::new(),
+                _ => {
+                    let seconds = self.seconds_left(&measured, rest);
+                    format!("; about {} left of this", duration(seconds))
+                }
+            };
+            progress.run_done(at, &format!("{told}{left}"));
             Ok(())
         };
         let several = self.session.threads > 1 && jobs.len() > 1;
