@@ -2,17 +2,19 @@
 """A Chinese and a French text, trained from the command line and continued by their models.
 
     cargo build --release
+    apt-get download libreoffice-help-zh-cn debian-reference-fr
+    for package in *.deb; do dpkg -x $package FOLDER; done
     python3 bench/own_texts.py target/release/adaparam FOLDER [--runs DIR]
 
-FOLDER has the plain text of the Debian Reference in both languages, `debian-reference.zh-cn.txt.gz` and
-`debian-reference.fr.txt.gz`, from the packages `debian-reference-zh-cn` and `debian-reference-fr` (GPL; not in this repository).
-Tables, headings, commands and what is not translated are left out, and the lines of a paragraph joined. What is finished in `--runs` is not trained
-again. Writes results/own-texts/runs.json and the page beside it.
+The texts are the help of LibreOffice in Chinese (MPL) and the Debian Reference in French (GPL); neither is in this repository. Of the first,
+paragraphs of Chinese characters and their punctuation alone are taken, each once; of the second, paragraphs of prose. What is finished in
+`--runs` is not trained again. Writes results/own-texts/runs.json and the page beside it.
 """
 
 import argparse
 import gzip
 import hashlib
+import html
 import json
 import re
 import shlex
@@ -21,23 +23,39 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results" / "own-texts"
-# Name, file, what its paragraphs have and English ones have not, preset, further flags, what the samples begin with.
-TEXTS = [
-    ("Chinese", "zh-cn", "[的是一在]", "quick-char", ["--set", "train.batch=8", "--set", "train.epochs=30"], "系统"),
-    ("French", "fr", "[éèàçê]", "quick-char", ["--set", "train.batch=8", "--set", "train.epochs=10"], "Le système"),
-]
 SAMPLING = ["--temperature", "0.5", "--samples", "3", "--max-tokens", "120"]
 
 
-def paragraphs(text, has, is_spaced):
-    """Paragraphs of prose: indented, of letters mostly."""
-    for block in re.split(r"\n\s*\n", text.replace("\u00a0", " ")):
+def chinese(folder):
+    """Whole sentences without a Latin letter, digit or sign."""
+    found = {}
+    for file in sorted(folder.glob("**/help/zh-CN/text/**/*.html")):
+        for paragraph in re.findall(r"<p\b[^>]*>(.*?)</p>", file.read_text(encoding="utf-8"), re.DOTALL):
+            text = re.sub(r"\s+", "", html.unescape(re.sub(r"<[^>]+>", "", paragraph)))
+            if len(text) >= 20 and re.fullmatch(r"[\u4e00-\u9fff，。、；：！？「」《》（）]+。", text):
+                found[text] = None
+    return list(found)
+
+
+def french(folder):
+    """Paragraphs of prose: indented, of letters mostly, with accents as English ones have not."""
+    found = []
+    raw = next(folder.glob("**/debian-reference.fr.txt.gz")).read_bytes()
+    for block in re.split(r"\n\s*\n", gzip.decompress(raw).decode("utf-8").replace("\u00a0", " ")):
         lines = block.split("\n")
-        joined = (" " if is_spaced else "").join(line.strip() for line in lines)
+        joined = " ".join(line.strip() for line in lines)
         letters = sum(character.isalpha() or character == " " for character in joined)
         is_prose = lines[0].startswith("    ") and not joined.startswith(("|", "+", "$", "#", "*"))
-        if is_prose and len(joined) >= 40 and letters >= 0.75 * len(joined) and re.search(has, joined):
-            yield joined
+        if is_prose and len(joined) >= 40 and letters >= 0.75 * len(joined) and re.search("[éèàçê]", joined):
+            found.append(joined)
+    return found
+
+
+# Language, name of its text and run, what it is taken from, its paragraphs, flags of training, what samples begin with.
+TEXTS = [
+    ("Chinese", "zh", "libreoffice-help-zh-cn", chinese, ["--set", "train.batch=8", "--set", "train.epochs=20"], "您可以"),
+    ("French", "fr", "debian-reference-fr", french, ["--set", "train.batch=8", "--set", "train.epochs=10"], "Le système"),
+]
 
 
 def run(command, **more):
@@ -49,7 +67,7 @@ def page(rows):
     parts = ["# Texts of other languages, trained and continued", "", "Made by `bench/own_texts.py`; `runs.json` has all numbers.", ""]
     for row in rows:
         bits = row["result"]["bits"]
-        parts += [f"## {row['language']}", "", f"{row['characters']:,} characters of {row['text']}.", ""]
+        parts += [f"## {row['language']}", "", f"{row['characters']:,} characters from the package `{row['text']}`.", ""]
         parts += ["```sh", row["train"], row["generate"], "```", ""]
         parts += [f"Bits per character: {bits['valid']:.3f} on the validation text, {bits['test']:.3f} on the test text.", ""]
         for sample in row["samples"]:
@@ -66,11 +84,10 @@ def main():
     program = arguments.program.resolve()
     arguments.runs.mkdir(parents=True, exist_ok=True)
     rows = []
-    for language, name, has, preset, flags, prompt in TEXTS:
-        raw = gzip.decompress((arguments.folder / f"debian-reference.{name}.txt.gz").read_bytes()).decode("utf-8")
-        text = "\n".join(paragraphs(raw, has, name == "fr")) + "\n"
+    for language, name, package, paragraphs, flags, prompt in TEXTS:
+        text = "\n".join(paragraphs(arguments.folder)) + "\n"
         (arguments.runs / f"{name}.txt").write_text(text, encoding="utf-8")
-        train = ["train", preset, "--text", f"{name}.txt", "--out", name, *flags]
+        train = ["train", "quick-char", "--text", f"{name}.txt", "--out", name, *flags]
         if not (arguments.runs / name / "result.json").exists():
             run([program, "-q", *train], cwd=arguments.runs)
         generate = ["generate", name, "--prompt", prompt, *SAMPLING]
@@ -79,7 +96,7 @@ def main():
         record = json.loads((arguments.runs / name / "record.json").read_text(encoding="utf-8"))
         rows.append({
             "language": language,
-            "text": f"debian-reference-{name}, paragraphs of prose",
+            "text": package,
             "sha256": hashlib.sha256(text.encode("utf-8")).hexdigest(),
             "characters": len(text),
             "train": shlex.join(["adaparam", *train]),

@@ -18,8 +18,10 @@ The record is written after every point. Called again with the same options, on 
 import argparse
 import json
 import platform
+import shlex
 import statistics
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -190,7 +192,6 @@ def main():
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     head = {
-        "command": "python3 bench/python.py",
         "commit": commit(),
         "processor": processor(),
         "threads": arguments.threads,
@@ -223,7 +224,8 @@ def main():
         )
         # Whole after every point, so that none is lost with the next one.
         rows, others = (sorted(of, key=place) for of in found)
-        record = {**head, "overhead_us": overheads, "summary": summary(rows, others), "rows": rows, "compiled": others}
+        command = shlex.join(["python3", "bench/python.py", *sys.argv[1:]])
+        record = {"command": command, **head, "overhead_us": overheads, "summary": summary(rows, others), "rows": rows, "compiled": others}
         beside = arguments.out.with_suffix(".tmp")
         beside.write_text(json.dumps(record, indent=1) + "\n")
         beside.replace(arguments.out)

@@ -97,16 +97,17 @@ def validations(folder):
     return [round(event["valid_perplexity"], 3) for event in events if "valid_perplexity" in event]
 
 
-def table(runs):
+def table(runs, command):
     lines = [
         "# How deep models learn",
         "",
         "Best validation perplexity of each run, mean over its seeds and their range, at equal numbers of parameters and",
-        "after equal epochs. Written by `bench/starts.py`; every epoch of every run is in `runs.json`.",
+        "after equal epochs; every epoch of every run is in `runs.json`. Written by",
+        f"`{command}`, which may not have come to its end.",
     ]
     for preset in dict.fromkeys(run["preset"] for run in runs):
         own = [run for run in runs if run["preset"] == preset]
-        lines += ["", f"## {preset}", "", "| model | training | " + " | ".join(f"{n} layers" for n in LAYERS) + " |"]
+        lines += ["", f"## {preset}", "", "| model | training | " + " | ".join(counted(n, "layer") for n in LAYERS) + " |"]
         lines += ["|---|---|" + "---:|" * len(LAYERS)]
         for model, recipe in dict.fromkeys((run["model"], run["recipe"]) for run in own):
             cells = []
@@ -115,10 +116,15 @@ def table(runs):
                 of_cell = [run for run in own if (run["model"], run["recipe"], run["layers"]) == key]
                 best = [min(run["valid_perplexity"]) for run in of_cell if run["valid_perplexity"]]
                 diverged = sum(not run["finished"] for run in of_cell)
-                text = f"{statistics.mean(best):.1f} ({min(best):.1f}–{max(best):.1f}, {len(best)} seeds)" if best else ""
+                spread = f"{min(best):.1f}–{max(best):.1f}, " if len(best) > 1 else ""
+                text = f"{statistics.mean(best):.1f} ({spread}{counted(len(best), 'seed')})" if best else ""
                 cells.append(text + (f" {diverged} diverged" if diverged else ""))
             lines.append(f"| {model} | {recipe} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def counted(number, what):
+    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def write(path, text):
@@ -154,6 +160,9 @@ def main():
         if layers in recipe[3]
     ]
     arguments.results.mkdir(parents=True, exist_ok=True)
+    # Folders are this machine's affair.
+    command = ["python3", "bench/starts.py", "PROGRAM", "--presets", arguments.presets, "--seeds", arguments.seeds]
+    command = " ".join([*command, "--layers", arguments.layers, *flags(arguments.changes)])
     runs = []
     # All of one seed before the next, so that a table is there early.
     for seed in seeds:
@@ -178,14 +187,14 @@ def main():
                 }
             )
             record = {
-                "command": "python3 bench/starts.py " + " ".join(["PROGRAM", *sys.argv[2:]]),
+                "command": command,
                 "commit": commit,
                 "machine": {"cpu": cpu, "cores": os.cpu_count(), "system": platform.system()},
                 "seeds": seeds,
                 "runs": runs,
             }
             write(arguments.results / "runs.json", json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-            write(arguments.results / "README.md", table(runs))
+            write(arguments.results / "README.md", table(runs, command))
             print(f"{preset}, {model}, {recipe}, {layers} layers, seed {seed}: {runs[-1]['valid_perplexity']}", flush=True)
 
 

@@ -151,12 +151,11 @@ impl Panels {
                 each_panel(engine, data, count, groups, |to, lane, group| {
                     for first in (0..2 * pairs).step_by(GROUP) {
                         let filled;
-                        let block = match Block::within(sources, group, first) {
-                            Some(block) => block,
-                            None => {
-                                filled = block_of(sources, group, first);
-                                Block::Rows(filled.each_ref())
-                            }
+                        let block = if let Some(block) = Block::within(sources, group, first) {
+                            block
+                        } else {
+                            filled = block_of(sources, group, first);
+                            Block::Rows(filled.each_ref())
                         };
                         instructions.run_narrow(PackHalves {
                             block,

@@ -89,8 +89,8 @@ pub(super) fn pack_strips(path: Path, matrix: Matrix<'_>, packing: Packing, to: 
         width,
         first,
         count,
-        right,
         len,
+        ..
     } = packing;
     let start = first * width;
     let columns = (count * width).min(matrix.columns - start);
@@ -102,7 +102,7 @@ pub(super) fn pack_strips(path: Path, matrix: Matrix<'_>, packing: Packing, to: 
             let from = from.columns_from(strip * width);
             let to = &mut to[strip * len..(strip + 1) * len];
             if Form::of(path) == Form::Tiles {
-                pack_tiles(k, columns, from, None, !right, to);
+                pack_tiles(k, columns, from, None, !packing.right, to);
             } else {
                 paired::pack(path.instructions, k, columns, from, None, width, to);
             }

@@ -28,6 +28,7 @@ const TOGETHER: usize = (12 << 20) / 4;
 const SHARED_AT_ONCE: usize = 4;
 
 /// Rows of a tile of `bf16`.
+#[cfg(target_arch = "x86_64")]
 const TILE: usize = 16;
 
 /// Packed operands of [`transposed_product`], kept between calls.

@@ -237,13 +237,13 @@ impl Instructions {
     ///
     /// NEON has never been run with narrow numbers, so it has none.
     pub fn multiplies(self, precision: Precision) -> bool {
-        match self.0 {
+        match (self.0, precision) {
             #[cfg(target_arch = "x86_64")]
-            Set::Amx => precision != Precision::Int8,
+            (Set::Amx, Precision::Int8) => false,
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => precision == Precision::F32 || avx512::widens(),
+            (Set::Avx512, Precision::Bf16 | Precision::Int8) => avx512::widens(),
             #[cfg(target_arch = "aarch64")]
-            Set::Neon => precision == Precision::F32,
+            (Set::Neon, Precision::Bf16 | Precision::Int8) => false,
             #[allow(unreachable_patterns)]
             _ => true,
         }

@@ -45,6 +45,7 @@ impl Softmax {
                 let from = Reads::new(exponentials, start, STRIDE, rows, words.count);
                 let to = Writes::new(&d_weight, words.first * width, width, words.count, width);
                 let shape = (words.count, width, rows);
+                #[cfg(target_arch = "x86_64")]
                 let panels = Reads::new(input, 0, width, rows, width);
                 match Form::of(engine.path()) {
                     #[cfg(target_arch = "x86_64")]

@@ -69,7 +69,9 @@ fn figure(record: &Record) -> HeatMap {
         let least = known.iter().copied().fold(f32::INFINITY, f32::min);
         let caption = format!("against {}, at least {least:.2}×", side.replace('_', " "));
         let name = format!("{model}, {pass}");
-        Matrix::new(name, caption, hidden.len(), columns, values)
+        // Twice as fast and half as fast are equally far from equal.
+        let doublings = values.into_iter().map(f32::log2).collect();
+        Matrix::new(name, caption, hidden.len(), columns, doublings)
     });
     let list = |sizes: &[usize]| {
         sizes
@@ -88,12 +90,12 @@ fn figure(record: &Record) -> HeatMap {
             list(&window)
         ),
         value_label: format!(
-            "times as fast as the other side; down: hidden {}; right: batch {} for window {}",
+            "doublings of the other side's speed (1: twice as fast, 0: as fast, −1: half as fast); down: hidden {}; right: batch {} for window {}",
             list(&hidden),
             list(&batch),
             list(&window)
         ),
-        centre: 1.0,
+        centre: 0.0,
         matrices: matrices.collect(),
         ..HeatMap::default()
     }
