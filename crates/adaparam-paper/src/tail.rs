@@ -383,13 +383,7 @@ impl TailJob {
                 singular_values: singular_values(&network, x, &shown),
             };
             let inputs = EXAMPLES.map(|input| (input.to_vec(), None));
-            trained = Some(TrainedNetwork::of(
-                &self.network,
-                &network,
-                params,
-                &inputs,
-                device,
-            ));
+            trained = TrainedNetwork::of(&self.network, &network, params, &inputs, device);
         }
         Ok(TailOutcome {
             model: self.network.name.clone(),
