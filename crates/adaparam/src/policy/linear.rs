@@ -31,7 +31,6 @@ pub struct LinearPolicy {
     /// `U` and `u`.
     pub projection: Linear,
     /// `τ`, if there is one.
-    #[module(skip)]
     pub squash: Option<Activation>,
 }
 
