@@ -4,6 +4,7 @@
 
 use adaparam::policy::PolicyNetwork;
 use adaparam::semi_orthogonal_with_gain;
+use adaparam_runs::RunError;
 use burn::module::Param;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -34,7 +35,7 @@ pub enum WeightStart {
     /// Semi-orthogonal, times this gain.
     SemiOrthogonal(f64),
     /// Semi-orthogonal, times the gain that keeps the size of what goes through the activation behind it: √2 for ReLU, 5/3
-    /// for tanh, 1 for none.
+    /// for tanh, 1 for others and for none. Not for policies.
     SemiOrthogonalByActivation,
 }
 
@@ -65,6 +66,17 @@ impl Default for Conventions {
 impl Conventions {
     pub(crate) fn are_usual(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Checks every value; `place` is the key under which these stand.
+    pub(crate) fn check(&self, place: &str) -> Result<(), RunError> {
+        self.weights.check(&format!("{place}.weights"))?;
+        let key = format!("{place}.policy_weights");
+        if self.policy_weights == WeightStart::SemiOrthogonalByActivation {
+            let rule = "is for the matrices of layers: give { semi-orthogonal = 1.0 }";
+            return Err(RunError::value(key, "semi-orthogonal-by-activation", rule));
+        }
+        self.policy_weights.check(&key)
     }
 
     /// Lets the matrices of a layer with this activation behind it start as they should.
@@ -108,6 +120,16 @@ impl Conventions {
 }
 
 impl WeightStart {
+    fn check(self, key: &str) -> Result<(), RunError> {
+        match self {
+            Self::SemiOrthogonal(gain) if !(gain > 0.0 && gain.is_finite()) => {
+                let key = format!("{key}.semi-orthogonal");
+                Err(RunError::value(key, gain, "must be a number above 0"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The gain with this activation behind the matrix; none if it is not semi-orthogonal by this.
     fn gain(self, behind: ActivationKind) -> Option<f64> {
         match self {
@@ -342,6 +364,30 @@ mod tests {
             let difference = difference.into_scalar::<f64>();
             assert!(difference < 1e-5, "{context:?}: off by {difference:e}");
         }
+    }
+
+    #[test]
+    fn a_start_that_is_none_is_refused_by_its_key() {
+        let check = |weights, policy_weights| {
+            let conventions = Conventions {
+                weights,
+                policy_weights,
+                ..Conventions::default()
+            };
+            let error = conventions.check("network.conventions").err();
+            error.map(|error| error.to_string()).unwrap_or_default()
+        };
+        let usual = WeightStart::Usual;
+        assert_eq!(check(WeightStart::SemiOrthogonal(0.5), usual), "");
+        for gain in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let wrong = WeightStart::SemiOrthogonal(gain);
+            let place = "network.conventions.weights.semi-orthogonal = ";
+            assert!(check(wrong, usual).starts_with(place), "{gain}");
+            assert!(check(usual, wrong).contains("policy_weights"), "{gain}");
+        }
+        let by_activation = WeightStart::SemiOrthogonalByActivation;
+        assert_eq!(check(by_activation, usual), "");
+        assert!(check(usual, by_activation).contains("policy_weights"));
     }
 
     #[test]

@@ -224,6 +224,7 @@ impl NetworkSpec {
         for (index, layer) in self.layers.iter().enumerate() {
             layer.check(&format!("{place}.layers[{index}]"))?;
         }
+        self.conventions.check(&format!("{place}.conventions"))?;
         if last.width() != d_output {
             return Err(RunError::value(
                 format!("{place}.layers[{}].width", self.layers.len() - 1),
@@ -445,11 +446,20 @@ impl PolicySpec {
     }
 
     fn check(&self, place: &str) -> Result<(), RunError> {
-        let (hidden, latent): (&[usize], Option<usize>) = match self {
-            Self::Linear { .. } => (&[], None),
-            Self::Glu { hidden, .. } => (hidden, None),
-            Self::Mlp { latent, hidden, .. } => (hidden, Some(*latent)),
+        let (hidden, latent, initial): (&[usize], Option<usize>, Option<f64>) = match self {
+            Self::Linear { initial, .. } => (&[], None, Some(*initial)),
+            Self::Glu { hidden, initial } => (hidden, None, *initial),
+            Self::Mlp {
+                latent,
+                hidden,
+                initial,
+                ..
+            } => (hidden, Some(*latent), *initial),
         };
+        if let Some(initial) = initial.filter(|initial| !initial.is_finite()) {
+            let key = format!("{place}.policy.initial");
+            return Err(RunError::value(key, initial, "must be a finite number"));
+        }
         if let Some(latent) = latent {
             check_width(&format!("{place}.policy.latent"), latent)?;
         }
