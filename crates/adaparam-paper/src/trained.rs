@@ -313,11 +313,7 @@ impl LayerSpec {
                 bias,
                 rank,
                 ..
-            } => (
-                *activation,
-                Some(policy),
-                vec![of_bias(*bias), 0, *rank, 0],
-            ),
+            } => (*activation, Some(policy), vec![of_bias(*bias), 0, *rank, 0]),
         };
         let network = layer.policy.as_ref();
         TrainedLayer {
