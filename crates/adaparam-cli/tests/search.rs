@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use adaparam_runs::lock::RunLock;
 use serde_json::Value;
 
 fn adaparam(folder: &Path, arguments: &[&str]) -> Command {
@@ -100,11 +101,17 @@ fn a_search_trains_every_network_once_and_tells_what_it_found() {
     for (file, words) in [
         (
             "report.html",
-            ["What each factor does by itself", "Finalists"],
+            [
+                "What each factor does by itself",
+                "Finalists, on digits of 8×8 pixels",
+            ],
         ),
         (
             "results.md",
-            ["| Factor |", "Table 1 under the nearest reading"],
+            [
+                "trained for 40 steps",
+                "Table 1 under the nearest reading, on digits",
+            ],
         ),
     ] {
         let text = fs::read_to_string(out.join(file)).unwrap();
@@ -123,6 +130,21 @@ fn a_search_trains_every_network_once_and_tells_what_it_found() {
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
     assert!(page == fs::read(out.join("report.html")).unwrap());
 
+    // Not while another process is at the search.
+    let held = RunLock::take(&out).unwrap();
+    assert!(held.is_some());
+    let again = run(
+        folder.path(),
+        &["mnist", "--search", "--report-only", "--out", "out"],
+    );
+    assert_eq!(again.status.code(), Some(2));
+    assert!(
+        stderr(&again).contains("another process"),
+        "{}",
+        stderr(&again)
+    );
+    drop(held);
+
     // A folder of a search is not one for something else.
     let other = run(
         folder.path(),
@@ -140,6 +162,18 @@ fn a_search_trains_every_network_once_and_tells_what_it_found() {
     assert_eq!(other.status.code(), Some(2));
     assert!(
         stderr(&other).contains("--steps: 40, not 41"),
+        "{}",
+        stderr(&other)
+    );
+
+    // A file that somebody has changed.
+    let mut changed = record.clone();
+    changed["networks"][0]["train"] = 150.into();
+    fs::write(out.join("search.json"), changed.to_string()).unwrap();
+    let other = run(folder.path(), &tiny("out"));
+    assert_eq!(other.status.code(), Some(2));
+    assert!(
+        stderr(&other).contains("networks[0].train = 150"),
         "{}",
         stderr(&other)
     );
@@ -166,7 +200,7 @@ fn a_search_that_was_cut_off_goes_on_to_the_same_end() {
     arguments.extend(["--threads", "2"]);
     let resumed = run(folder.path(), &arguments);
     assert_eq!(resumed.status.code(), Some(0), "{}", stderr(&resumed));
-    assert!(stderr(&resumed).contains("3 networks are there already"));
+    assert!(stderr(&resumed).contains("goes on after 3 networks"));
     let sorted = |mut networks: Vec<Value>| {
         networks.sort_by_key(|network| network["key"].as_str().unwrap().to_owned());
         networks

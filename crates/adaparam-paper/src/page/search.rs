@@ -12,61 +12,103 @@ pub fn search(search: &Search, measured: &Measurements, record: &RunRecord) -> R
     let standings = search.standings(measured);
     let confirmed = search.confirmed(measured);
     let is_finished = search.next(measured).is_none();
+    let images = search.images();
     let best = confirmed.first().or(standings.first());
     let mut sections = Vec::new();
     if let Some(best) = best {
-        sections.push(best_reading(best));
+        sections.push(best_reading(best, images));
     }
     if !confirmed.is_empty() {
-        sections.push(finalists(&confirmed));
+        sections.push(finalists(&confirmed, images));
     }
-    sections.push(all_readings(&standings));
-    sections.push(effects(search, measured));
+    if !standings.is_empty() {
+        sections.push(all_readings(&standings, images));
+    }
+    let each = search.effects(measured);
+    if !each.is_empty() {
+        sections.push(effects(&each, images));
+    }
     sections.push(factors(search));
+    let mut provenance = provenance(record);
+    let others = record.other_commits.join(", ");
+    provenance.more.push(("Other commits".to_owned(), others));
     Report {
-        title: "Table 1 of the paper: a search among readings".to_owned(),
+        title: format!("Table 1 of the paper: a search among readings, on {images}"),
         lead: lead(search, measured, is_finished),
         findings: best
-            .map(|best| findings(best, &standings))
+            .map(|best| findings(best, &confirmed, &standings, images))
             .unwrap_or_default(),
         sections,
-        provenance: provenance(record),
+        provenance,
     }
 }
 
 fn lead(search: &Search, measured: &Measurements, is_finished: bool) -> String {
-    let images = match search.settings.scale {
+    let about = match search.settings.scale {
         Scale::Quick => {
             "Networks on the embedded digits of 8×8 pixels, which only shows how a search goes: the paper's numbers are \
-             about MNIST."
+             about MNIST, and say nothing of these."
         }
         _ => {
             "Section 4.2 of “Breaking the Activation Function Bottleneck through Adaptive Parameterization” (Flennerhag et \
              al., 2018) leaves open how its networks for MNIST are made."
         }
     };
+    let steps = match search.settings.steps {
+        Some(steps) => format!(
+            " Networks are trained for {}, as --steps says.",
+            number::count(steps, "step")
+        ),
+        None => String::new(),
+    };
     let state = if is_finished {
-        String::new()
+        ""
     } else {
-        " The search is not finished: the same command goes on with it.".to_owned()
+        " The search is not finished: the same command goes on with it."
     };
     format!(
-        "{images} A reading fills in what is open. Readings are judged by the sum of squared differences from the paper's five \
-         training accuracies, in percentage points, and then confirmed on the test accuracies. A network that several readings \
-         have in common is trained once: {} so far.{state}",
+        "{about}{steps} A reading fills in what is open. Readings are judged by the sum of squared differences from the \
+         paper's five training accuracies, in percentage points, and then confirmed on the test accuracies. A network \
+         that several readings have in common is trained once: {} so far.{state}",
         number::count(measured.count(), "network")
     )
 }
 
-fn findings(best: &Standing, standings: &[Standing]) -> Vec<String> {
+fn findings(
+    best: &Standing,
+    confirmed: &[Standing],
+    standings: &[Standing],
+    images: &str,
+) -> Vec<String> {
     let score = best.score();
+    let seeds = match best.seeds {
+        1 => "1 seed, which decides nothing".to_owned(),
+        several => number::count(several, "seed"),
+    };
     let mut findings = vec![format!(
-        "The nearest reading to the paper is “{}”: {:.2} over the five training accuracies, {:.2} over all ten numbers ({}).",
+        "On {images}, the nearest reading to the paper is “{}”: {:.2} over the five training accuracies, {:.2} over all ten \
+         numbers ({seeds}).",
         best.reading.describe(),
         score.train,
         score.all(),
-        number::count(best.seeds, "seed"),
     )];
+    let by_test = |one: &&Standing, other: &&Standing| {
+        let (one, other) = (one.score().test, other.score().test);
+        one.total_cmp(&other)
+    };
+    if let Some(other) = confirmed.iter().min_by(by_test)
+        && confirmed.len() > 1
+    {
+        let (here, there) = (score.test, other.score().test);
+        findings.push(if other.reading == best.reading {
+            format!("On the test accuracies it is the nearest of the finalists too: {here:.2}.")
+        } else {
+            format!(
+                "On the test accuracies it has {here:.2}, and another finalist is nearer: “{}” with {there:.2}.",
+                other.reading.describe()
+            )
+        });
+    }
     let as_reproduced = Reading::as_reproduced();
     let reproduced = standings.iter().find(|it| it.reading == as_reproduced);
     if let Some(reproduced) = reproduced {
@@ -80,7 +122,7 @@ fn findings(best: &Standing, standings: &[Standing]) -> Vec<String> {
     findings
 }
 
-fn best_reading(best: &Standing) -> Section {
+fn best_reading(best: &Standing, images: &str) -> Section {
     let rows = best.rows.iter().map(|row| {
         Row::new(vec![
             row.name.clone().into(),
@@ -93,7 +135,7 @@ fn best_reading(best: &Standing) -> Section {
     });
     let table = Table {
         caption: format!(
-            "Table 1 under the nearest reading, {}",
+            "Table 1 under the nearest reading, on {images}, {}",
             over_seeds(best.seeds)
         ),
         columns: vec![
@@ -105,7 +147,7 @@ fn best_reading(best: &Standing) -> Section {
             Column::number("Paper, test").unit("%"),
         ],
         rows: rows.collect(),
-        notes: Vec::new(),
+        notes: on_divergence(std::iter::once(best)).into_iter().collect(),
     };
     let levels = best.reading.levels();
     let list = FACTORS
@@ -118,7 +160,7 @@ fn best_reading(best: &Standing) -> Section {
         .with(Block::List(list.collect()))
 }
 
-fn finalists(confirmed: &[Standing]) -> Section {
+fn finalists(confirmed: &[Standing], images: &str) -> Section {
     let mut rows = Vec::new();
     for standing in confirmed {
         for (index, row) in standing.rows.iter().enumerate() {
@@ -139,11 +181,11 @@ fn finalists(confirmed: &[Standing]) -> Section {
             });
         }
     }
-    let seeds = confirmed.iter().map(|it| it.seeds).min().unwrap_or(1);
+    let seeds = confirmed.first().map_or(1, |it| it.seeds);
     Section::new("The best readings with several seeds")
         .called("Finalists")
         .with(Block::Table(Table {
-            caption: format!("Finalists, {}", over_seeds(seeds)),
+            caption: format!("Finalists, on {images}, {}", over_seeds(seeds)),
             columns: vec![
                 Column::text("Reading"),
                 Column::text("Model"),
@@ -153,7 +195,7 @@ fn finalists(confirmed: &[Standing]) -> Section {
                 Column::number("Score, all ten"),
             ],
             rows,
-            notes: Vec::new(),
+            notes: on_divergence(confirmed.iter()).into_iter().collect(),
         }))
 }
 
@@ -168,7 +210,13 @@ fn columns_of_rows(part: &str) -> impl Iterator<Item = Column> {
 const NOTE: &str = "LR: logistic regression; FF: 3-layer feed-forward; SVA 8K and 100K: 1-layer SVA; 3 SVA: 3-layer SVA. \
                     Accuracies in percent; scores in squared percentage points.";
 
-fn all_readings(standings: &[Standing]) -> Section {
+/// What a table says if one of its networks diverged.
+fn on_divergence<'a>(mut standings: impl Iterator<Item = &'a Standing>) -> Option<String> {
+    let has_diverged = standings.any(|it| it.rows.iter().any(|row| row.train.low <= 0.0));
+    has_diverged.then(|| "A network that diverged tells nothing right: 0.00.".to_owned())
+}
+
+fn all_readings(standings: &[Standing], images: &str) -> Section {
     let paper = standings.first().map(|first| {
         let mut cells = vec![Cell::quoted("the paper"), Cell::from(""), Cell::from("")];
         let quoted = |value: f64| Cell::quoted(format!("{value:.2}"));
@@ -207,15 +255,19 @@ fn all_readings(standings: &[Standing]) -> Section {
                 .to_owned(),
         ))
         .with(Block::Table(Table {
-            caption: "Readings with the first seed, the nearest to the paper's training accuracies first".to_owned(),
+            caption: format!(
+                "Readings with the first seed, on {images}, the nearest to the paper's training accuracies first"
+            ),
             columns,
             rows: paper.into_iter().chain(rows).collect(),
-            notes: vec![NOTE.to_owned()],
+            notes: std::iter::once(NOTE.to_owned())
+                .chain(on_divergence(standings.iter()))
+                .collect(),
         }))
 }
 
-fn effects(search: &Search, measured: &Measurements) -> Section {
-    let effects = search.effects(measured);
+/// What each level does: factor and level by index, and what came out.
+fn effects(effects: &[(usize, usize, Standing)], images: &str) -> Section {
     let base = effects.iter().find(|(_, level, _)| *level == 0);
     let base: Vec<f64> = base.map_or_else(Vec::new, |(_, _, it)| trains(it));
     let rows = effects.iter().map(|(factor, level, standing)| {
@@ -254,16 +306,21 @@ fn effects(search: &Search, measured: &Measurements) -> Section {
         Column::number("Score, train"),
     ];
     columns.extend(columns_of_rows("train"));
+    let note = format!(
+        "{NOTE} One seed; — where a level does not change the network, or not what it learns."
+    );
     Section::new("What each factor does by itself")
         .called("Effects")
         .with(Block::Table(Table {
-            caption: "Main effects: training accuracy of the base reading, and the change that each other level makes to it"
-                .to_owned(),
+            caption: format!(
+                "Main effects, on {images}: training accuracy of the base reading, and the change that each other level makes \
+                 to it"
+            ),
             columns,
             rows: rows.collect(),
-            notes: vec![format!(
-                "{NOTE} One seed; — where a level does not change the network, or not what it learns."
-            )],
+            notes: std::iter::once(note)
+                .chain(on_divergence(effects.iter().map(|(_, _, it)| it)))
+                .collect(),
         }))
 }
 

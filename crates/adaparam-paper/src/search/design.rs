@@ -91,7 +91,8 @@ impl Search {
     /// A search that does what `settings` say in data with this sum.
     pub fn new(settings: SearchSettings, data_hash: &str) -> Result<Self, RunError> {
         check_count("--seeds", settings.seeds as usize, 1_000)?;
-        check_count("finalists", settings.finalists, 1_000)?;
+        check_count("--finalists", settings.finalists, 1_000)?;
+        check_count("combined", settings.combined, 1_000)?;
         if let Some(steps) = settings.steps {
             check_count("--steps", steps, 1_000_000_000)?;
         }
@@ -112,6 +113,14 @@ impl Search {
             data_hash: data_hash.to_owned(),
             settings,
         })
+    }
+
+    /// What its images are called.
+    pub fn images(&self) -> &'static str {
+        match self.settings.scale {
+            Scale::Quick => "digits of 8×8 pixels",
+            _ => "MNIST",
+        }
     }
 
     /// What is to be trained next, after what was trained; nothing at the end.
@@ -138,23 +147,28 @@ impl Search {
         self.sorted(&readings, measured)
     }
 
-    /// The readings that are confirmed, with as many seeds as all of them have, the nearest to the paper first. Before any has
-    /// more than one seed there are none.
+    /// The finalists that are trained with all seeds, the nearest to the paper first. A single seed confirms nothing.
     pub fn confirmed(&self, measured: &Measurements) -> Vec<Standing> {
+        let seeds = self.settings.seeds;
+        if seeds == 1 {
+            return Vec::new();
+        }
         let readings = self.readings(measured);
         let finalists = self.finalists(&readings, measured);
-        let confirmed = |reading: &Reading| {
-            let has = |&seeds: &u64| self.standing(reading, seeds, measured).is_some();
-            let seeds = (2..=self.settings.seeds).rev().find(has)?;
-            self.standing(reading, seeds, measured)
-        };
-        let mut standings: Vec<Standing> = finalists.iter().filter_map(confirmed).collect();
+        let mut standings: Vec<Standing> = finalists
+            .iter()
+            .filter_map(|reading| self.standing(reading, seeds, measured))
+            .collect();
         standings.sort_by(nearer);
         standings
     }
 
-    /// The base reading, and what each level does to it by itself: factor and level by index.
+    /// The base reading, and what each level does to it by itself: factor and level by index. Nothing before the base reading is
+    /// trained.
     pub fn effects(&self, measured: &Measurements) -> Vec<(usize, usize, Standing)> {
+        if self.standing(&Reading::base(), 1, measured).is_none() {
+            return Vec::new();
+        }
         let levels = |&factor: &usize| (0..FACTORS[factor].levels.len()).map(move |l| (factor, l));
         let all = self.varied.iter().flat_map(levels);
         all.filter_map(|(factor, level)| {
@@ -499,6 +513,52 @@ mod tests {
             (confirmed[0].seeds, &confirmed[0].reading),
             (3, &best.reading)
         );
+    }
+
+    #[test]
+    fn a_reading_is_confirmed_with_all_its_seeds_or_not_at_all() {
+        let search = search(&["activation"]);
+        let mut measured = Measurements::default();
+        while let Some(mut round) = search.next(&measured) {
+            let is_last = round.stage == Stage::Confirming;
+            if is_last {
+                assert!(search.confirmed(&measured).is_empty());
+                round.jobs.pop();
+            }
+            for job in &round.jobs {
+                measured.add(pretend(job, |job| paper(job.role)));
+            }
+            if is_last {
+                break;
+            }
+        }
+        let confirmed = search.confirmed(&measured);
+        assert_eq!(confirmed.len(), 1);
+        assert_eq!(confirmed[0].seeds, 3);
+    }
+
+    #[test]
+    fn effects_are_told_once_the_base_reading_is_there() {
+        let search = search(&["pixels"]);
+        let round = search.next(&Measurements::default()).unwrap();
+        let mut measured = Measurements::default();
+        // All but the first network, which is one of the base reading's.
+        for job in &round.jobs[1..] {
+            measured.add(pretend(job, |job| paper(job.role)));
+        }
+        assert!(!search.standings(&measured).is_empty());
+        assert!(search.effects(&measured).is_empty());
+        measured.add(pretend(&round.jobs[0], |job| paper(job.role)));
+        assert_eq!(search.effects(&measured).len(), 3);
+    }
+
+    #[test]
+    fn the_documentation_says_how_many_networks_screen_all_factors() {
+        let all: Vec<&str> = FACTORS.iter().map(|factor| factor.name).collect();
+        let round = search(&all).next(&Measurements::default()).unwrap();
+        let told = format!("{} networks screen all factors", round.jobs.len());
+        let text = include_str!("../../../../docs/reproduce.md");
+        assert!(text.contains(&told), "{told}");
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl SearchRecord {
     ///
     /// # Errors
     ///
-    /// If the file is there and cannot be read.
+    /// If the file is there and cannot be read, or has accuracies that are none.
     pub fn read(folder: &Path) -> Result<Option<Self>, RunError> {
         let path = folder.join(SEARCH);
         if !path.exists() {
@@ -95,11 +95,22 @@ impl SearchRecord {
         }
         let text = std::fs::read_to_string(&path)
             .map_err(RunError::file(&path, "cannot read this file"))?;
-        let read = serde_json::from_str(&text);
-        read.map(Some).map_err(|error| RunError::Config {
+        let wrong = |what: String| RunError::Config {
             place: path.display().to_string(),
-            message: format!("{error}: is no record of a search: name another folder with --out"),
-        })
+            message: format!("{what}: is no record of a search: name another folder with --out"),
+        };
+        let read: Self = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let is_share = |percent: &f64| (0.0..=100.0).contains(percent);
+        for (index, network) in read.networks.iter().enumerate() {
+            for (key, accuracy) in [("train", network.train), ("test", network.test)] {
+                if let Some(accuracy) = accuracy.filter(|it| !is_share(it)) {
+                    let what =
+                        format!("networks[{index}].{key} = {accuracy}: must be from 0 to 100");
+                    return Err(wrong(what));
+                }
+            }
+        }
+        Ok(Some(read))
     }
 
     /// Its networks, to go on from.

@@ -9,7 +9,7 @@ use adaparam_paper::fit::{alone, set_threads};
 use adaparam_paper::page;
 use adaparam_paper::result::Scale;
 use adaparam_paper::search::{
-    FACTORS, Measured, Measurements, Round, Search, SearchJob, SearchRecord, SearchSettings,
+    FACTORS, Measured, Measurements, Round, SEARCH, Search, SearchJob, SearchRecord, SearchSettings,
 };
 use adaparam_report::number::{self, duration};
 use adaparam_report::{Cell, Column, Row, Table};
@@ -18,7 +18,7 @@ use adaparam_runs::jobs::run_all;
 use adaparam_runs::lock::RunLock;
 use adaparam_runs::record::{RECORD, RunRecord};
 use adaparam_runs::run_folder::{Purpose, RunFolder};
-use anyhow::bail;
+use anyhow::{Context, anyhow, bail};
 
 use super::Reproduce;
 use super::feed_forward::Session;
@@ -61,12 +61,7 @@ impl Reproduce {
         let out = self.out_folder();
         let folder = RunFolder::open(out, Purpose::Experiment)?;
         refuse_experiments(folder.path())?;
-        let Some(_lock) = RunLock::take(folder.path())? else {
-            bail!(
-                "{}: another process is at this search: wait for it, or name another folder with --out",
-                folder.path().display()
-            );
-        };
+        let _lock = lock_of(&folder)?;
         let before = SearchRecord::read(folder.path())?;
         if let Some(before) = &before
             && let Err(difference) = before.check_same(&search, (data_name, &data_sum))
@@ -98,7 +93,7 @@ impl Reproduce {
         let known = running.measured().count();
         if known > 0 {
             remark!(
-                "{}: {} are there already",
+                "{}: goes on after {}",
                 folder.path().display(),
                 number::count(known, "network")
             );
@@ -144,16 +139,23 @@ impl Reproduce {
     /// Tells of the search in a folder, without data.
     fn report_on_search(&self) -> anyhow::Result<Verdict> {
         let out = self.out_folder();
-        let Some(told) = SearchRecord::read(&out)? else {
-            bail!(
+        let nothing = || {
+            anyhow!(
                 "{}: holds no search to report on: name the folder of an earlier search with --out, or leave out \
                  --report-only",
                 out.display()
-            );
+            )
         };
+        if !out.join(SEARCH).exists() {
+            return Err(nothing());
+        }
+        let folder = RunFolder::open(&out, Purpose::Experiment)?;
+        // What a process that is at the search writes must not be written over by what was read before.
+        let _lock = lock_of(&folder)?;
+        let told = SearchRecord::read(&out)?.ok_or_else(nothing)?;
         let sum = told.record.data.values().next().map_or("", String::as_str);
-        let search = Search::new(told.settings.clone(), sum)?;
-        let folder = RunFolder::open(out, Purpose::Experiment)?;
+        let search = Search::new(told.settings.clone(), sum)
+            .with_context(|| out.join(SEARCH).display().to_string())?;
         self.end_search(&search, &told.measurements(), &told.record, &folder)?;
         Ok(Verdict::Done)
     }
@@ -176,7 +178,8 @@ impl Reproduce {
             say!("{}", serde_json::to_string_pretty(&told)?);
         } else {
             if !told.readings.is_empty() {
-                say!("{}", best_table(&told).to_terminal(terminal_width()));
+                let table = best_table(&told, search.images());
+                say!("{}", table.to_terminal(terminal_width()));
             }
             say!("report: {}", page.display());
         }
@@ -306,6 +309,16 @@ impl Running<'_> {
     }
 }
 
+/// The right to write into the folder of a search.
+fn lock_of(folder: &RunFolder) -> anyhow::Result<RunLock> {
+    RunLock::take(folder.path())?.with_context(|| {
+        format!(
+            "{}: another process is at this search: wait for it, or name another folder with --out",
+            folder.path().display()
+        )
+    })
+}
+
 fn told(name: &str, trained: &Measured) -> String {
     let seconds = duration(trained.seconds);
     match (trained.train, trained.test) {
@@ -317,7 +330,7 @@ fn told(name: &str, trained: &Measured) -> String {
 }
 
 /// The best readings, with several seeds where there are some.
-fn best_table(told: &SearchRecord) -> Table {
+fn best_table(told: &SearchRecord, images: &str) -> Table {
     let several = told.confirmed.iter();
     let one = told.readings.iter().filter(|reading| {
         let mut confirmed = told.confirmed.iter();
@@ -332,7 +345,7 @@ fn best_table(told: &SearchRecord) -> Table {
         ])
     });
     Table {
-        caption: "Readings nearest to Table 1, by squared percentage points".to_owned(),
+        caption: format!("Readings nearest to Table 1, on {images}, by squared percentage points"),
         columns: vec![
             Column::text("Reading"),
             Column::number("Seeds"),
