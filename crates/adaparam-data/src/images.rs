@@ -148,6 +148,8 @@ pub enum Scaling {
     Raw01,
     /// Mean 0 and standard deviation 1 over all pixels of the training set.
     Standardised,
+    /// Mean 0 and standard deviation 1 over the training set for every place of an image by itself.
+    EachPlaceStandardised,
 }
 
 /// A [`Scaling`] with the statistics of a training set.
@@ -156,10 +158,42 @@ pub struct PixelScaler {
     mean: f64,
     deviation: f64,
     max_value: u8,
-    /// A pixel of value `v` becomes `v · slope + offset`: unlike a table of numbers, this is done for many pixels at
-    /// once.
+    lines: Lines,
+}
+
+/// A pixel of value `v` becomes `v · slope + offset`: unlike a table of numbers, this is done for many pixels at once.
+#[derive(Debug, Clone, Copy)]
+struct Line {
     slope: f32,
     offset: f32,
+}
+
+#[derive(Debug, Clone)]
+enum Lines {
+    /// The same for every place of an image.
+    One(Line),
+    /// One for each.
+    EachPlace(Vec<Line>),
+}
+
+impl Line {
+    /// Takes `centre` to 0 and what is `unit` above it to 1, both on the scale from 0 to 1.
+    fn new(max: f64, centre: f64, unit: f64) -> Self {
+        Self {
+            slope: (1.0 / (max * unit)) as f32,
+            offset: (-centre / unit) as f32,
+        }
+    }
+
+    /// Takes the mean to 0 and the deviation to 1; where all pixels are equal they become 0.
+    fn standardising(max: f64, (mean, deviation): (f64, f64)) -> Self {
+        let unit = if deviation > 0.0 { deviation } else { 1.0 };
+        Self::new(max, mean, unit)
+    }
+
+    fn number(self, pixel: u8) -> f32 {
+        f32::from(pixel) * self.slope + self.offset
+    }
 }
 
 impl PixelScaler {
@@ -168,18 +202,22 @@ impl PixelScaler {
     /// Where all pixels are equal they are standardised to 0.
     pub fn fit(scaling: Scaling, train: &ImageSet) -> Self {
         let max = f64::from(train.max_value);
-        let (mean, deviation) = mean_and_deviation(&train.pixels, max);
-        let (centre, unit) = match scaling {
-            Scaling::Raw01 => (0.0, 1.0),
-            Scaling::Standardised if deviation > 0.0 => (mean, deviation),
-            Scaling::Standardised => (mean, 1.0),
+        let (mean, deviation) = mean_and_deviation(train.pixels.iter().copied(), max);
+        let lines = match scaling {
+            Scaling::Raw01 => Lines::One(Line::new(max, 0.0, 1.0)),
+            Scaling::Standardised => Lines::One(Line::standardising(max, (mean, deviation))),
+            Scaling::EachPlaceStandardised => {
+                let size = train.pixels_per_image();
+                let at = |place: usize| train.pixels.iter().skip(place).step_by(size).copied();
+                let line = |place| Line::standardising(max, mean_and_deviation(at(place), max));
+                Lines::EachPlace((0..size).map(line).collect())
+            }
         };
         Self {
             mean,
             deviation,
             max_value: train.max_value,
-            slope: (1.0 / (max * unit)) as f32,
-            offset: (-centre / unit) as f32,
+            lines,
         }
     }
 
@@ -193,20 +231,18 @@ impl PixelScaler {
         self.deviation
     }
 
-    /// A pixel of value `v` becomes `v · slope + offset`: this is the slope.
-    pub fn slope(&self) -> f32 {
-        self.slope
-    }
-
-    /// And this the offset.
-    pub fn offset(&self) -> f32 {
-        self.offset
+    /// Slope and offset: a pixel of value `v` becomes `v · slope + offset`. None where that differs from place to place.
+    pub fn line(&self) -> Option<(f32, f32)> {
+        match self.lines {
+            Lines::One(line) => Some((line.slope, line.offset)),
+            Lines::EachPlace(_) => None,
+        }
     }
 
     /// All images as numbers, `[n, height · width]`, row-major.
     ///
     /// # Panics
-    /// If `images` has larger pixel values than the training set can have.
+    /// If `images` has larger pixel values than the training set can have, or images of another size where places differ.
     pub fn scale(&self, images: &ImageSet) -> Vec<f32> {
         self.check(images);
         let mut numbers = Vec::with_capacity(images.pixels.len());
@@ -230,8 +266,15 @@ impl PixelScaler {
     }
 
     fn append(&self, pixels: &[u8], numbers: &mut Vec<f32>) {
-        let number = |&pixel| f32::from(pixel) * self.slope + self.offset;
-        numbers.extend(pixels.iter().map(number));
+        match &self.lines {
+            Lines::One(line) => numbers.extend(pixels.iter().map(|&pixel| line.number(pixel))),
+            Lines::EachPlace(lines) => {
+                for image in pixels.chunks_exact(lines.len()) {
+                    let pairs = image.iter().zip(lines);
+                    numbers.extend(pairs.map(|(&pixel, line)| line.number(pixel)));
+                }
+            }
+        }
     }
 
     fn check(&self, images: &ImageSet) {
@@ -241,6 +284,14 @@ impl PixelScaler {
             images.max_value,
             self.max_value
         );
+        if let Lines::EachPlace(lines) = &self.lines {
+            let size = images.pixels_per_image();
+            assert!(
+                size == lines.len(),
+                "images of {size} pixels for a scaler of images of {}",
+                lines.len()
+            );
+        }
     }
 }
 
@@ -259,14 +310,15 @@ fn call_up(images: &ImageSet, indices: &[usize]) {
 }
 
 /// Exact sums of integers first, so that the order of the pixels does not matter.
-fn mean_and_deviation(pixels: &[u8], max: f64) -> (f64, f64) {
-    let (mut sum, mut squares) = (0_u64, 0_u64);
-    for &pixel in pixels {
+fn mean_and_deviation(pixels: impl Iterator<Item = u8>, max: f64) -> (f64, f64) {
+    let (mut count, mut sum, mut squares) = (0_u64, 0_u64, 0_u64);
+    for pixel in pixels {
         let pixel = u64::from(pixel);
+        count += 1;
         sum += pixel;
         squares += pixel * pixel;
     }
-    let count = pixels.len() as f64;
+    let count = count as f64;
     let mean = sum as f64 / count;
     let variance = squares as f64 / count - mean * mean;
     (mean / max, variance.max(0.0).sqrt() / max)
@@ -311,6 +363,28 @@ mod tests {
         let images = set(&[5; 4], &[0, 1]);
         let scaler = PixelScaler::fit(Scaling::Standardised, &images);
         assert_eq!(scaler.scale(&images), [0.0; 4]);
+    }
+
+    #[test]
+    fn every_place_can_be_standardised_by_itself() {
+        let images = set(&[0, 5, 16, 5, 8, 5], &[0, 1, 2]);
+        let scaler = PixelScaler::fit(Scaling::EachPlaceStandardised, &images);
+        let numbers = scaler.scale(&images);
+        let first: Vec<f32> = numbers.iter().step_by(2).copied().collect();
+        let unit = 1.5_f32.sqrt();
+        for (number, expected) in first.iter().zip([-unit, unit, 0.0]) {
+            assert!((number - expected).abs() < 1e-6, "{first:?}");
+        }
+        // The second place is the same in every image.
+        assert!(
+            numbers
+                .iter()
+                .skip(1)
+                .step_by(2)
+                .all(|&number| number == 0.0)
+        );
+        assert_eq!(scaler.batch(&images, &[1]).0, numbers[2..4]);
+        assert!(scaler.line().is_none());
     }
 
     #[test]

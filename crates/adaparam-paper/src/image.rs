@@ -10,10 +10,12 @@ use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::claim::{ClaimId, JudgedBy, Wording};
+use crate::conventions::Conventions;
 use crate::cross_entropy::mean_cross_entropy;
 use crate::decision::{at_least, exceeded_if, lower};
 use crate::finding::{ACCURACY, Comparison, spread_in_words};
 use crate::fit::{CurvePoint, FitSpec, fit};
+use crate::interval::Interval;
 use crate::network::{ActivationKind, BiasKind, LayerSpec, Network, NetworkSpec, PolicySpec};
 use crate::optimiser::OptimiserKind;
 use crate::result::{Claim, ExperimentResult, Row, Scale, Spread};
@@ -38,6 +40,9 @@ pub struct ImageConfig {
     pub seeds: Vec<u64>,
     /// How pixels become numbers.
     pub pixels: PixelScale,
+    /// How batches are drawn.
+    #[serde(default, skip_serializing_if = "Sampling::is_usual")]
+    pub sampling: Sampling,
     /// The models.
     pub models: Vec<ImageModel>,
 }
@@ -50,6 +55,26 @@ pub enum PixelScale {
     ZeroToOne,
     /// Mean 0 and deviation 1 over the training set.
     Standardised,
+    /// The same for every place of an image by itself.
+    EachPlaceStandardised,
+}
+
+/// How batches are drawn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sampling {
+    /// Every epoch goes through all images once in an order of its own; a last, shorter batch is left out.
+    #[default]
+    WithoutReplacement,
+    /// Every image of every batch is drawn from all.
+    WithReplacement,
+}
+
+impl Sampling {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A model, how it is trained, and what the paper has for it.
@@ -102,6 +127,7 @@ impl ImageConfig {
             scale: Scale::Full,
             seeds: (1..=seeds).collect(),
             pixels: PixelScale::Standardised,
+            sampling: Sampling::default(),
             models: table_one(&Sizes::MNIST, PAPER_STEPS),
         }
     }
@@ -178,6 +204,7 @@ impl ImageConfig {
                 train: model.train.clone(),
                 seed,
                 pixels: self.pixels,
+                sampling: self.sampling,
                 data_hash: data_hash.clone(),
                 // One layer of singular values, each with a pattern that a person can look at.
                 keeps_network: model.role == Role::LargeAdaptive
@@ -229,7 +256,10 @@ fn table_one(sizes: &Sizes, steps: usize) -> Vec<ImageModel> {
         policy,
         bias: BiasKind::Static,
     };
-    let linear = PolicySpec::Linear { initial: 1.0 };
+    let linear = PolicySpec::Linear {
+        initial: 1.0,
+        squash: ActivationKind::Identity,
+    };
     // A linear policy of 784 inputs takes half of the small row's parameters for each singular value; through a
     // narrow latent it leaves more of them to the layer.
     let (small_rank, latent) = sizes.small;
@@ -238,6 +268,7 @@ fn table_one(sizes: &Sizes, steps: usize) -> Vec<ImageModel> {
         hidden: Vec::new(),
         activation: ActivationKind::Identity,
         squash: ActivationKind::Identity,
+        initial: None,
     };
     let row = |role, name: &str, train, test, layers| ImageModel {
         role,
@@ -246,6 +277,7 @@ fn table_one(sizes: &Sizes, steps: usize) -> Vec<ImageModel> {
         network: NetworkSpec {
             name: name.to_owned(),
             layers,
+            conventions: Conventions::default(),
         },
     };
     let (width, rank) = sizes.deep_adaptive;
@@ -294,10 +326,15 @@ fn table_one(sizes: &Sizes, steps: usize) -> Vec<ImageModel> {
             ],
         ),
     ];
-    // Rows that plain SGD leaves short of the paper, beside themselves with Adam.
+    let beside = with_adam(&rows);
+    rows.extend(beside);
+    rows
+}
+
+/// Rows that plain SGD leaves short of the paper, with Adam.
+fn with_adam(rows: &[ImageModel]) -> Vec<ImageModel> {
     let short = [Role::Deep, Role::SmallAdaptive, Role::DeepAdaptive];
-    let with_adam: Vec<ImageModel> = rows
-        .iter()
+    rows.iter()
         .filter(|row| short.contains(&row.role))
         .map(|row| ImageModel {
             role: Role::Beside,
@@ -309,11 +346,10 @@ fn table_one(sizes: &Sizes, steps: usize) -> Vec<ImageModel> {
             network: NetworkSpec {
                 name: format!("{}, Adam", row.network.name),
                 layers: row.network.layers.clone(),
+                conventions: row.network.conventions,
             },
         })
-        .collect();
-    rows.extend(with_adam);
-    rows
+        .collect()
 }
 
 /// One run: a model from one seed.
@@ -323,12 +359,14 @@ pub struct ImageJob {
     pub network: NetworkSpec,
     /// Decides the initial weights and the order of the images.
     pub seed: u64,
-    train: FitSpec,
-    pixels: PixelScale,
-    data_hash: String,
+    pub(crate) train: FitSpec,
+    pub(crate) pixels: PixelScale,
+    #[serde(skip_serializing_if = "Sampling::is_usual")]
+    pub(crate) sampling: Sampling,
+    pub(crate) data_hash: String,
     /// Whether the trained network is kept for a page.
     #[serde(skip)]
-    keeps_network: bool,
+    pub(crate) keeps_network: bool,
 }
 
 /// What a run gave.
@@ -367,7 +405,8 @@ impl ImageJob {
             .network
             .init(data.train.pixels_per_image(), self.seed, &tracked);
         let params = network.num_params();
-        let mut order = BatchOrder::new(self.seed, data.train.len(), self.train.batch);
+        let mut order =
+            BatchOrder::new(self.sampling, self.seed, data.train.len(), self.train.batch);
         let fitted = fit(
             network,
             &self.train,
@@ -389,10 +428,12 @@ impl ImageJob {
             train_accuracy: judged(&data.train),
             test_accuracy: judged(&data.test),
             curve: fitted.curve,
-            network: (self.keeps_network && fitted.diverged_at.is_none()).then(|| {
-                let images = (&scaler, &data.test);
-                TrainedNetwork::of_images(&self.network, &network, params, images, device)
-            }),
+            network: (self.keeps_network && fitted.diverged_at.is_none())
+                .then(|| {
+                    let images = (&scaler, &data.test);
+                    TrainedNetwork::of_images(&self.network, &network, params, images, device)
+                })
+                .flatten(),
             diverged_at: fitted.diverged_at,
         })
     }
@@ -403,13 +444,15 @@ impl PixelScale {
         let scaling = match self {
             Self::ZeroToOne => Scaling::Raw01,
             Self::Standardised => Scaling::Standardised,
+            Self::EachPlaceStandardised => Scaling::EachPlaceStandardised,
         };
         PixelScaler::fit(scaling, train)
     }
 }
 
-/// Every epoch goes through all images once in an order of its own; a last, shorter batch is left out.
+/// Which images are in the batch of a step: a function of seed and step.
 struct BatchOrder {
+    sampling: Sampling,
     draws: Draws,
     images: usize,
     batch: usize,
@@ -418,8 +461,9 @@ struct BatchOrder {
 }
 
 impl BatchOrder {
-    fn new(seed: u64, images: usize, batch: usize) -> Self {
+    fn new(sampling: Sampling, seed: u64, images: usize, batch: usize) -> Self {
         Self {
+            sampling,
             draws: Draws::new(seed),
             images,
             batch: batch.min(images),
@@ -429,6 +473,19 @@ impl BatchOrder {
     }
 
     fn batch(&mut self, step: usize) -> &[usize] {
+        match self.sampling {
+            Sampling::WithoutReplacement => self.batch_of_epoch(step),
+            Sampling::WithReplacement => {
+                let place = [step as u64, 0];
+                let mut stream = self.draws.stream(Purpose::BatchOrder, &place);
+                let image = |_| stream.below(self.images as u64) as usize;
+                self.order = (0..self.batch).map(image).collect();
+                &self.order
+            }
+        }
+    }
+
+    fn batch_of_epoch(&mut self, step: usize) -> &[usize] {
         let in_epoch = self.images / self.batch;
         let (epoch, index) = (step / in_epoch, step % in_epoch);
         if self.epoch != Some(epoch) {
@@ -562,13 +619,16 @@ fn claims(summaries: &[ImageSummary<'_>]) -> Vec<Claim> {
             let lower_by =
                 |by: f64| lower(&one.map(|value| -value), &other.map(|value| -value - by));
             let verdict = exceeded_if(lower_by(by), lower_by(most) == Verdict::Met);
+            let interval = Interval::of_difference(&one, &other);
+            let interval = interval.map(|points| format!(" ({})", points.in_words(2, "")));
             let evidence = format!(
-                "{}: {} %, {}: {} %; a gain of {:.2} points between medians, met from {by}.",
+                "{}: {} %, {}: {} %; a gain of {:.2} points between medians{}, met from {by}.",
                 better.model.network.name,
                 in_words(&one),
                 worse.model.network.name,
                 in_words(&other),
-                one.median - other.median
+                one.median - other.median,
+                interval.unwrap_or_default()
             );
             claims.push(Wording::from(id).judged(verdict, evidence.replace("of -", "of −")));
         }
@@ -632,14 +692,35 @@ mod tests {
 
     #[test]
     fn an_epoch_goes_through_every_image_once() {
-        let mut order = BatchOrder::new(3, 10, 3);
+        let mut order = BatchOrder::new(Sampling::WithoutReplacement, 3, 10, 3);
         let mut seen: Vec<usize> = (0..3).flat_map(|step| order.batch(step).to_vec()).collect();
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), 9);
-        let first = BatchOrder::new(3, 10, 3).batch(0).to_vec();
+        let first = BatchOrder::new(Sampling::WithoutReplacement, 3, 10, 3)
+            .batch(0)
+            .to_vec();
         let next_epoch = order.batch(3).to_vec();
         assert_ne!(first, next_epoch);
+        assert_eq!(
+            first,
+            order.batch(0),
+            "a batch is a function of seed and step"
+        );
+    }
+
+    #[test]
+    fn images_drawn_with_replacement_come_again_within_an_epoch() {
+        let mut order = BatchOrder::new(Sampling::WithReplacement, 3, 10, 10);
+        let first = order.batch(0).to_vec();
+        let different: std::collections::BTreeSet<usize> = first.iter().copied().collect();
+        assert!(different.len() < 10, "{first:?}");
+        let mut seen: Vec<usize> = (0..20)
+            .flat_map(|step| order.batch(step).to_vec())
+            .collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, (0..10).collect::<Vec<_>>());
         assert_eq!(
             first,
             order.batch(0),

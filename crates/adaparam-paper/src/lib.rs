@@ -3,11 +3,13 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`conventions`] | what holds for every layer of such a network: how weights start, what policies look at |
 //! | [`network`] | feed-forward networks of static and adaptive layers, described by data |
 //! | [`fit`] | their training loop |
 //! | [`tail`] | tail regression, paper section 4.1 |
 //! | [`image`] | image classification, paper section 4.2 |
 //! | [`heat_maps`] | what adaptation does to a matrix, paper Figure 1 |
+//! | [`search`] | readings of section 4.2, searched for the one that gives Table 1 |
 //! | [`experiment`] | language models, paper sections 4.3 to 4.6 |
 //! | [`claim`] | the paper's sentences that can be measured, and who judges them |
 //! | [`result`] | rows, claims and spreads: what an experiment found |
@@ -16,6 +18,7 @@
 //! | [`page`] | what each experiment puts into a report |
 
 pub mod claim;
+pub mod conventions;
 mod cross_entropy;
 mod decision;
 mod error;
@@ -24,12 +27,14 @@ mod finding;
 pub mod fit;
 pub mod heat_maps;
 pub mod image;
+mod interval;
 pub mod kept;
 pub mod network;
 pub mod optimiser;
 pub mod page;
 mod part;
 pub mod result;
+pub mod search;
 pub mod tail;
 pub mod trained;
 

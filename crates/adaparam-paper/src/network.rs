@@ -13,6 +13,8 @@ use burn::nn::activation::ActivationConfig;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
+use crate::conventions::{Conventions, PolicyContext};
+
 /// No layer of these experiments needs more; a larger number is a slip of the keyboard.
 const LARGEST_WIDTH: usize = 65_536;
 
@@ -24,6 +26,9 @@ pub struct NetworkSpec {
     pub name: String,
     /// The layers, the last of which gives the network's output.
     pub layers: Vec<LayerSpec>,
+    /// What holds for all of them.
+    #[serde(default, skip_serializing_if = "Conventions::are_usual")]
+    pub conventions: Conventions,
 }
 
 /// One layer.
@@ -98,11 +103,14 @@ pub enum ActivationKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
 pub enum PolicySpec {
-    /// `U x + u`.
+    /// `τ(U x + u)`.
     Linear {
-        /// The value around which diagonals start.
+        /// Where `u` starts: without `τ`, the value around which diagonals start.
         #[serde(default = "one")]
         initial: f64,
+        /// `τ`.
+        #[serde(default, skip_serializing_if = "ActivationKind::is_none")]
+        squash: ActivationKind,
     },
     /// Gated linear units, one after the other.
     Glu {
@@ -126,6 +134,9 @@ pub enum PolicySpec {
         /// `τ`.
         #[serde(default = "tanh")]
         squash: ActivationKind,
+        /// Where a bias behind `U` starts; no bias if not given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        initial: Option<f64>,
     },
 }
 
@@ -146,6 +157,9 @@ fn tanh() -> ActivationKind {
 pub(crate) struct Network {
     /// The layers in order.
     pub(crate) layers: Vec<Layer>,
+    /// What policies look at.
+    #[module(skip)]
+    context: PolicyContext,
 }
 
 /// A layer of a [`Network`].
@@ -163,20 +177,42 @@ impl NetworkSpec {
     /// Makes the network for inputs of `d_input` numbers, its weights drawn from `seed` alone.
     pub(crate) fn init(&self, d_input: usize, seed: u64, device: &Device) -> Network {
         draw_alone(seed, device, || {
-            let mut d_input = d_input;
-            let layers = self
-                .layers
-                .iter()
-                .map(|layer| {
-                    let made = layer.init(d_input, device);
-                    d_input = layer.width();
-                    made
-                })
-                .collect();
-            let network = Network { layers };
+            let mut place = Place {
+                d_network: d_input,
+                d_input,
+                is_last: false,
+                conventions: &self.conventions,
+            };
+            let mut layers = Vec::new();
+            for (index, layer) in self.layers.iter().enumerate() {
+                place.is_last = index + 1 == self.layers.len();
+                layers.extend(layer.init(&place, device));
+                place.d_input = layer.width();
+            }
+            let network = Network {
+                layers,
+                context: self.conventions.context,
+            };
             network.visit(&mut DrawNow);
             network
         })
+    }
+
+    /// The number of trained parameters for inputs of `d_input` numbers.
+    pub(crate) fn parameters(&self, d_input: usize) -> usize {
+        let mut place = Place {
+            d_network: d_input,
+            d_input,
+            is_last: false,
+            conventions: &self.conventions,
+        };
+        let mut sum = 0;
+        for (index, layer) in self.layers.iter().enumerate() {
+            place.is_last = index + 1 == self.layers.len();
+            sum += layer.parameters(&place);
+            place.d_input = layer.width();
+        }
+        sum
     }
 
     /// Checks every size; `place` is the key under which this network stands.
@@ -188,6 +224,7 @@ impl NetworkSpec {
         for (index, layer) in self.layers.iter().enumerate() {
             layer.check(&format!("{place}.layers[{index}]"))?;
         }
+        self.conventions.check(&format!("{place}.conventions"))?;
         if last.width() != d_output {
             return Err(RunError::value(
                 format!("{place}.layers[{}].width", self.layers.len() - 1),
@@ -208,15 +245,49 @@ impl ModuleVisitor for DrawNow {
     }
 }
 
+/// Where a layer stands.
+struct Place<'a> {
+    /// The width of what the network is given.
+    d_network: usize,
+    /// The width of what the layer is given.
+    d_input: usize,
+    is_last: bool,
+    conventions: &'a Conventions,
+}
+
+impl Place<'_> {
+    fn has_bias(&self) -> bool {
+        self.conventions.last_bias || !self.is_last
+    }
+
+    /// The layer with weights that start as the conventions say.
+    fn started(
+        &self,
+        mut layer: AdaptiveFeedForward,
+        activation: ActivationKind,
+        device: &Device,
+    ) -> AdaptiveFeedForward {
+        self.conventions
+            .start_weights(&mut layer.weights, activation, device);
+        if let Some(policy) = &mut layer.policy {
+            self.conventions.start_policy(policy, device);
+        }
+        layer
+    }
+}
+
 impl LayerSpec {
     /// Number of outputs.
-    fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         match self {
             Self::Static { width, .. } | Self::Io { width, .. } | Self::Sva { width, .. } => *width,
         }
     }
 
-    fn init(&self, d_input: usize, device: &Device) -> Layer {
+    /// The layer as modules, one after the other.
+    fn init(&self, place: &Place<'_>, device: &Device) -> Vec<Layer> {
+        let d_input = place.d_input;
+        let context = place.conventions.context;
         let adaptive = |config: AdaptiveFeedForwardConfig,
                         activation: ActivationKind,
                         policy: &PolicySpec,
@@ -225,42 +296,92 @@ impl LayerSpec {
             if bias == BiasKind::Static {
                 identity.push(0);
             }
+            let d_context = (context == PolicyContext::NetworkInput).then_some(place.d_network);
             let config = config
                 .with_identity(identity)
+                .with_bias(place.has_bias())
+                .with_d_context(d_context)
                 .with_activation(activation.config())
                 .with_policy(policy.config());
-            Layer::Adaptive(config.init(device))
+            Layer::Adaptive(place.started(config.init(device), activation, device))
         };
         match self {
             Self::Static { width, activation } => {
-                let linear = LinearConfig::new(d_input, *width).init(device);
+                let linear = LinearConfig::new(d_input, *width)
+                    .with_bias(place.has_bias())
+                    .init(device);
                 let phi = activation.config().map(|phi| phi.init(device));
-                Layer::Static(AdaptiveFeedForward::from(linear).with_activation(phi))
+                let layer = AdaptiveFeedForward::from(linear).with_activation(phi);
+                vec![Layer::Static(place.started(layer, *activation, device))]
             }
             Self::Io {
                 width,
                 activation,
                 policy,
                 bias,
-            } => adaptive(
+            } => vec![adaptive(
                 AdaptiveFeedForwardConfig::io(d_input, *width),
                 *activation,
                 policy,
                 *bias,
-            ),
+            )],
             Self::Sva {
                 width,
                 rank,
                 activation,
                 policy,
                 bias,
-            } => adaptive(
+            } if context == PolicyContext::Projection => {
+                // W(1) by itself, so that the policy of what is behind it looks at what it gives.
+                let config = AdaptiveFeedForwardConfig::new(vec![d_input, *rank])
+                    .with_identity(vec![0, 1, 2])
+                    .with_bias(false);
+                let first = place.started(config.init(device), ActivationKind::Identity, device);
+                let rest = AdaptiveFeedForwardConfig::input(*rank, *width);
+                vec![
+                    Layer::Static(first),
+                    adaptive(rest, *activation, policy, *bias),
+                ]
+            }
+            Self::Sva {
+                width,
+                rank,
+                activation,
+                policy,
+                bias,
+            } => vec![adaptive(
                 AdaptiveFeedForwardConfig::sva(d_input, *width, *rank),
                 *activation,
                 policy,
                 *bias,
-            ),
+            )],
         }
+    }
+
+    fn parameters(&self, place: &Place<'_>) -> usize {
+        let (d_input, width) = (place.d_input, self.width());
+        let (matrices, d_policy, bias) = match self {
+            Self::Static { .. } => (d_input * width, 0, BiasKind::Static),
+            Self::Io { bias, .. } => (d_input * width, d_input + width, *bias),
+            Self::Sva { rank, bias, .. } => (rank * (d_input + width), *rank, *bias),
+        };
+        let d_bias = if place.has_bias() { width } else { 0 };
+        let d_policy = match bias {
+            BiasKind::Adaptive => d_policy + d_bias,
+            BiasKind::Static => d_policy,
+        };
+        let d_context = match (place.conventions.context, self) {
+            (PolicyContext::NetworkInput, _) => place.d_network,
+            (PolicyContext::Projection, Self::Sva { rank, .. }) => *rank,
+            _ => d_input,
+        };
+        let policy = match self {
+            Self::Static { .. } => 0,
+            Self::Io { policy, .. } | Self::Sva { policy, .. } => {
+                policy.parameters(d_context, d_policy)
+            }
+        };
+        matrices + d_bias + policy
     }
 
     fn check(&self, place: &str) -> Result<(), RunError> {
@@ -279,7 +400,10 @@ impl LayerSpec {
 impl PolicySpec {
     fn config(&self) -> PolicyConfig {
         match self {
-            Self::Linear { initial } => LinearPolicyConfig::new().with_initial(*initial).into(),
+            Self::Linear { initial, squash } => LinearPolicyConfig::new()
+                .with_initial(*initial)
+                .with_squash(squash.config())
+                .into(),
             Self::Glu { hidden, initial } => GluPolicyConfig::new()
                 .with_hidden(hidden.clone())
                 .with_initial(*initial)
@@ -289,20 +413,53 @@ impl PolicySpec {
                 hidden,
                 activation,
                 squash,
+                initial,
             } => MlpPolicyConfig::new(*latent)
                 .with_hidden(hidden.clone())
                 .with_activation(activation.config().unwrap_or(ActivationConfig::Identity))
                 .with_squash(squash.config().unwrap_or(ActivationConfig::Identity))
+                .with_initial(*initial)
                 .into(),
         }
     }
 
-    fn check(&self, place: &str) -> Result<(), RunError> {
-        let (hidden, latent): (&[usize], Option<usize>) = match self {
-            Self::Linear { .. } => (&[], None),
-            Self::Glu { hidden, .. } => (hidden, None),
-            Self::Mlp { latent, hidden, .. } => (hidden, Some(*latent)),
+    /// The number of its parameters, from `d_context` to `d_policy` numbers.
+    fn parameters(&self, d_context: usize, d_policy: usize) -> usize {
+        let affine = |pair: &[usize]| (pair[0] + 1) * pair[1];
+        let chain = |hidden: &[usize], last: usize| -> usize {
+            let widths = [&[d_context], hidden, &[last]].concat();
+            widths.windows(2).map(affine).sum()
         };
+        match self {
+            Self::Linear { .. } => chain(&[], d_policy),
+            Self::Glu { hidden, .. } => 2 * chain(hidden, d_policy),
+            Self::Mlp {
+                latent,
+                hidden,
+                initial,
+                ..
+            } => {
+                let bias = if initial.is_some() { d_policy } else { 0 };
+                chain(hidden, *latent) + latent * d_policy + bias
+            }
+        }
+    }
+
+    fn check(&self, place: &str) -> Result<(), RunError> {
+        let (hidden, latent, initial): (&[usize], Option<usize>, Option<f64>) = match self {
+            Self::Linear { initial, .. } => (&[], None, Some(*initial)),
+            Self::Glu { hidden, initial } => (hidden, None, *initial),
+            Self::Mlp {
+                latent,
+                hidden,
+                initial,
+                ..
+            } => (hidden, Some(*latent), *initial),
+        };
+        if let Some(initial) = initial.filter(|initial| !initial.is_finite()) {
+            let key = format!("{place}.policy.initial");
+            return Err(RunError::value(key, initial, "must be a finite number"));
+        }
         if let Some(latent) = latent {
             check_width(&format!("{place}.policy.latent"), latent)?;
         }
@@ -318,6 +475,11 @@ fn check_width(key: &str, width: usize) -> Result<(), RunError> {
 }
 
 impl ActivationKind {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    fn is_none(&self) -> bool {
+        *self == Self::Identity
+    }
+
     fn config(self) -> Option<ActivationConfig> {
         match self {
             Self::Identity => None,
@@ -334,7 +496,13 @@ impl Network {
     /// - input: `[B, d_input]`
     /// - output: `[B, d_output]`
     pub(crate) fn forward(&self, input: Tensor<2>) -> Tensor<2> {
-        self.layers.iter().fold(input, |x, layer| layer.forward(x))
+        let context = match self.context {
+            PolicyContext::NetworkInput => Some(input.clone()),
+            PolicyContext::LayerInput | PolicyContext::Projection => None,
+        };
+        self.layers
+            .iter()
+            .fold(input, |x, layer| layer.forward(x, context.clone()))
     }
 
     /// The first layer, where it is adaptive: the one whose diagonals a person can read.
@@ -347,9 +515,10 @@ impl Network {
 }
 
 impl Layer {
-    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        match self {
-            Self::Static(layer) | Self::Adaptive(layer) => layer.forward(x),
+    fn forward(&self, x: Tensor<2>, context: Option<Tensor<2>>) -> Tensor<2> {
+        match (self, context) {
+            (Self::Adaptive(layer), Some(context)) => layer.forward_with_context(x, context),
+            (Self::Static(layer) | Self::Adaptive(layer), _) => layer.forward(x),
         }
     }
 }

@@ -13,6 +13,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::claim::{ClaimId, JudgedBy, Wording};
+use crate::conventions::Conventions;
 use crate::decision;
 use crate::finding::{Comparison, TAIL_ERROR, spread_in_words};
 use crate::fit::{CurvePoint, FitSpec, fit};
@@ -223,6 +224,7 @@ fn models() -> Vec<TailModel> {
                 },
                 linear_output.clone(),
             ],
+            conventions: Conventions::default(),
         },
     };
     let sva = |rank, hidden: &[usize], bias, activation| LayerSpec::Sva {
@@ -242,6 +244,7 @@ fn models() -> Vec<TailModel> {
             network: NetworkSpec {
                 name: name.to_owned(),
                 layers,
+                conventions: Conventions::default(),
             },
         }
     };
@@ -380,13 +383,7 @@ impl TailJob {
                 singular_values: singular_values(&network, x, &shown),
             };
             let inputs = EXAMPLES.map(|input| (input.to_vec(), None));
-            trained = Some(TrainedNetwork::of(
-                &self.network,
-                &network,
-                params,
-                &inputs,
-                device,
-            ));
+            trained = TrainedNetwork::of(&self.network, &network, params, &inputs, device);
         }
         Ok(TailOutcome {
             model: self.network.name.clone(),

@@ -12,6 +12,7 @@ use burn::nn::Linear;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
+use crate::conventions::PolicyContext;
 use crate::network::{
     ActivationKind, BiasKind, Layer, LayerSpec, Network, NetworkSpec, PolicySpec,
 };
@@ -45,7 +46,7 @@ pub struct TrainedNetwork {
 pub struct TrainedLayer {
     /// `W(1), …, W(q-1)`.
     pub weights: Vec<Matrix>,
-    /// `b`.
+    /// `b`; zeros where there is none.
     pub bias: Numbers,
     /// `φ`.
     pub activation: ActivationKind,
@@ -202,14 +203,18 @@ impl TrainedNetwork {
         Ok(())
     }
 
-    /// A network, with what it gives for some inputs.
+    /// A network, with what it gives for some inputs. None if its policies look at something else than the input of their
+    /// layer, which a page does not compute.
     pub(crate) fn of(
         spec: &NetworkSpec,
         network: &Network,
         params: usize,
         inputs: &[(Vec<f32>, Option<u8>)],
         device: &Device,
-    ) -> Self {
+    ) -> Option<Self> {
+        if spec.conventions.context != PolicyContext::LayerInput {
+            return None;
+        }
         let layers = spec.layers.iter().zip(&network.layers);
         let examples = inputs.iter().map(|(input, label)| {
             let x =
@@ -227,23 +232,25 @@ impl TrainedNetwork {
                 },
             }
         });
-        Self {
+        Some(Self {
             name: spec.name.clone(),
             params,
             layers: layers.map(|(spec, layer)| spec.numbers(layer)).collect(),
             examples: examples.collect(),
             pixels: None,
-        }
+        })
     }
 
-    /// The same for images: one of each class, and the means over all.
+    /// The same for images: one of each class, and the means over all. None also if pixels are scaled differently from place to
+    /// place.
     pub(crate) fn of_images(
         spec: &NetworkSpec,
         network: &Network,
         params: usize,
         (scaler, images): (&PixelScaler, &ImageSet),
         device: &Device,
-    ) -> Self {
+    ) -> Option<Self> {
+        let (slope, offset) = scaler.line()?;
         let one_of_each: Vec<usize> = (0..images.classes())
             .filter_map(|class| {
                 images
@@ -268,22 +275,26 @@ impl TrainedNetwork {
             let values = adapted.iter().skip(unit).step_by(width.max(1));
             (values.copied().map(f64::from).sum::<f64>() / images.len() as f64) as f32
         };
-        let mut trained = Self::of(spec, network, params, &inputs, device);
+        let mut trained = Self::of(spec, network, params, &inputs, device)?;
         trained.pixels = Some(Pixels {
             width: images.width(),
             height: images.height(),
             largest: images.max_value(),
-            slope: scaler.slope(),
-            offset: scaler.offset(),
+            slope,
+            offset,
             mean_diagonals: Numbers((0..width).map(mean).collect()),
         });
-        trained
+        Some(trained)
     }
 }
 
 impl LayerSpec {
     fn numbers(&self, layer: &Layer) -> TrainedLayer {
         let (Layer::Static(layer) | Layer::Adaptive(layer)) = layer;
+        let of_bias = |kind: BiasKind| match (&layer.bias, kind) {
+            (Some(_), BiasKind::Adaptive) => self.width(),
+            _ => 0,
+        };
         let (activation, policy, diagonals) = match self {
             Self::Static { activation, .. } => (*activation, None, vec![0; 3]),
             Self::Io {
@@ -291,32 +302,18 @@ impl LayerSpec {
                 policy,
                 bias,
                 width,
-            } => {
-                let of_bias = if *bias == BiasKind::Adaptive {
-                    *width
-                } else {
-                    0
-                };
-                (
-                    *activation,
-                    Some(policy),
-                    vec![of_bias, layer.d_input(), *width],
-                )
-            }
+            } => (
+                *activation,
+                Some(policy),
+                vec![of_bias(*bias), layer.d_input(), *width],
+            ),
             Self::Sva {
                 activation,
                 policy,
                 bias,
-                width,
                 rank,
-            } => {
-                let of_bias = if *bias == BiasKind::Adaptive {
-                    *width
-                } else {
-                    0
-                };
-                (*activation, Some(policy), vec![of_bias, 0, *rank, 0])
-            }
+                ..
+            } => (*activation, Some(policy), vec![of_bias(*bias), 0, *rank, 0]),
         };
         let network = layer.policy.as_ref();
         TrainedLayer {
@@ -325,11 +322,10 @@ impl LayerSpec {
                 .iter()
                 .map(|weight| matrix(weight.val()))
                 .collect(),
-            bias: layer
-                .bias
-                .as_ref()
-                .map(|bias| numbers(bias.val()))
-                .unwrap_or_default(),
+            bias: match &layer.bias {
+                Some(bias) => numbers(bias.val()),
+                None => Numbers(vec![0.0; self.width()]),
+            },
             activation,
             diagonals,
             policy: policy
@@ -345,7 +341,8 @@ impl PolicySpec {
         let dense = network.dense().unwrap_or_default();
         let last = dense.len().saturating_sub(1);
         let activation = |index: usize| match self {
-            Self::Linear { .. } | Self::Glu { .. } => ActivationKind::Identity,
+            Self::Glu { .. } => ActivationKind::Identity,
+            Self::Linear { squash, .. } => *squash,
             Self::Mlp { squash, .. } if index == last => *squash,
             Self::Mlp { activation, .. } => *activation,
         };
@@ -466,10 +463,18 @@ mod tests {
     #[test]
     fn the_numbers_of_a_network_are_the_network() {
         let device = Device::flex();
-        for model in TailConfig::full(1).models {
-            let network = model.network.init(2, 3, &device);
+        let specs = TailConfig::full(1).models.into_iter().flat_map(|model| {
+            // Without a bias in the last layer, and that layer an adaptive one.
+            let mut bare = model.network.clone();
+            bare.conventions.last_bias = false;
+            let mut shorter = bare.clone();
+            shorter.layers.pop();
+            [model.network, bare, shorter]
+        });
+        for spec in specs {
+            let network = spec.init(2, 3, &device);
             let inputs = [[0.5, -1.0], [2.0, 3.0]].map(|input: [f32; 2]| (input.to_vec(), None));
-            let trained = TrainedNetwork::of(&model.network, &network, 1, &inputs, &device);
+            let trained = TrainedNetwork::of(&spec, &network, 1, &inputs, &device).unwrap();
             for example in &trained.examples {
                 let output = forward(&trained, &example.input.0);
                 for (here, &there) in output.iter().zip(&example.output.0) {
@@ -488,11 +493,24 @@ mod tests {
     }
 
     #[test]
+    fn a_network_that_a_page_does_not_compute_has_no_numbers_for_it() {
+        let device = Device::flex();
+        for context in [PolicyContext::NetworkInput, PolicyContext::Projection] {
+            let mut spec = TailConfig::full(1).models[0].network.clone();
+            spec.conventions.context = context;
+            let network = spec.init(2, 3, &device);
+            let trained = TrainedNetwork::of(&spec, &network, 1, &[], &device);
+            assert!(trained.is_none(), "{context:?}");
+        }
+    }
+
+    #[test]
     fn a_file_whose_sizes_do_not_fit_is_refused() {
         let device = Device::flex();
         let spec = &TailConfig::full(1).models[0].network;
         let network = spec.init(2, 3, &device);
-        let trained = TrainedNetwork::of(spec, &network, 1, &[(vec![0.0; 2], None)], &device);
+        let inputs = [(vec![0.0; 2], None)];
+        let trained = TrainedNetwork::of(spec, &network, 1, &inputs, &device).unwrap();
         let refused = |change: &dyn Fn(&mut TrainedNetwork)| {
             let mut broken = trained.clone();
             change(&mut broken);

@@ -43,7 +43,7 @@ pub struct RunRecord {
     /// When it began, UTC.
     pub started: String,
     /// Seconds: of the last command for an experiment with feed-forward networks, of all commands for a language model
-    /// that were not killed, of all runs of a sweep together.
+    /// that were not killed, of all runs of a sweep or networks of a search together.
     pub seconds: f64,
     /// The run whose weights this one began with, if it did not begin with drawn ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -76,6 +76,7 @@ pub use feed_forward::{
 pub use inspection::Diagonals;
 pub use policy::{Policy, PolicyConfig};
 pub use recurrent::{AdaptiveLstm, AdaptiveLstmConfig, Lstm, LstmConfig};
+pub use semi_orthogonal::semi_orthogonal_with_gain;
 
 /// The code of the guide's chapter on this crate is tested with that of these pages.
 #[cfg(doctest)]

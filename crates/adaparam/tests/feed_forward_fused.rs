@@ -84,10 +84,16 @@ fn assert_close(what: &str, fused: &[Vec<f32>], readable: &[Vec<f32>]) {
 
 /// Widths around those of panels and tiles, and batches around those of tasks.
 fn layers() -> Vec<AdaptiveFeedForwardConfig> {
-    let policies: [PolicyConfig; 3] = [
+    let policies: [PolicyConfig; 4] = [
         LinearPolicyConfig::new().into(),
+        LinearPolicyConfig::new()
+            .with_squash(Some(ActivationConfig::Tanh))
+            .into(),
         GluPolicyConfig::new().with_hidden(vec![19]).into(),
-        MlpPolicyConfig::new(17).with_hidden(vec![33]).into(),
+        MlpPolicyConfig::new(17)
+            .with_hidden(vec![33])
+            .with_initial(Some(0.5))
+            .into(),
     ];
     let sizes = [
         AdaptiveFeedForwardConfig::io(64, 33).with_activation(Some(ActivationConfig::Relu)),

@@ -31,7 +31,33 @@ struct Case {
 fn policies() -> Vec<(PolicyConfig, PolicySpec)> {
     let mlp = MlpPolicyConfig::new(4);
     vec![
-        (LinearPolicyConfig::new().into(), PolicySpec::Linear),
+        (
+            LinearPolicyConfig::new().into(),
+            PolicySpec::Linear {
+                squash: Phi::Identity,
+            },
+        ),
+        (
+            LinearPolicyConfig::new()
+                .with_initial(0.3)
+                .with_squash(Some(ActivationConfig::Sigmoid))
+                .into(),
+            PolicySpec::Linear {
+                squash: Phi::Sigmoid,
+            },
+        ),
+        (
+            MlpPolicyConfig::new(2)
+                .with_activation(ActivationConfig::Identity)
+                .with_squash(ActivationConfig::Tanh)
+                .with_initial(Some(0.7))
+                .into(),
+            PolicySpec::Mlp {
+                layers: 1,
+                activation: Phi::Identity,
+                squash: Phi::Tanh,
+            },
+        ),
         (GluPolicyConfig::new().into(), PolicySpec::Glu { units: 1 }),
         (
             GluPolicyConfig::new()

@@ -40,7 +40,8 @@ pub fn all_claims(
         .called("Claims")
         .with(Block::Paragraph(
             "Each sentence of the paper that can be measured. “Not decided”: there is one seed only, or the seeds differ by \
-             more than what is compared. “Exceeded”: it holds, by more than the paper says. “Not judged at this scale”: \
+             more than what is compared, or the interval of the difference between medians (exact bootstrap over seeds, 95 %) \
+             has zero in it. “Exceeded”: it holds, by more than the paper says. “Not judged at this scale”: \
              it is about larger models, longer training or another text."
                 .into(),
         ));

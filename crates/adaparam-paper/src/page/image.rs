@@ -2,7 +2,7 @@ use adaparam_report::figure::{Axis, Colour, Figure, Line, Lines, Size};
 use adaparam_report::{Block, Cell, Column, Plate, Row, Section, Table, number};
 
 use super::{Drawing, Page, claims, count_cell, spread_cell};
-use crate::image::{ImageConfig, ImageOutcome, PixelScale, Role};
+use crate::image::{ImageConfig, ImageOutcome, PixelScale, Role, Sampling};
 use crate::result::{ExperimentResult, Scale};
 
 /// Heading of the section.
@@ -27,6 +27,11 @@ pub(crate) fn image(
     let pixels = match config.pixels {
         PixelScale::ZeroToOne => "scaled to 0–1",
         PixelScale::Standardised => "standardised",
+        PixelScale::EachPlaceStandardised => "standardised for every place by itself",
+    };
+    let sampling = match config.sampling {
+        Sampling::WithoutReplacement => "",
+        Sampling::WithReplacement => "; batches drawn with replacement",
     };
     let figure = loss_curves(config, outcomes);
     let file = match config.scale {
@@ -36,7 +41,9 @@ pub(crate) fn image(
     let plate = Plate::new(&figure, "Training loss of each model, first seed.").in_file(file);
     let section = Section::new(IMAGE_HEADING)
         .called("Digits")
-        .with(Block::Paragraph(format!("{data}; pixels {pixels}.")))
+        .with(Block::Paragraph(format!(
+            "{data}; pixels {pixels}{sampling}."
+        )))
         .with(Block::Table(table(config, result)))
         .with(Block::Figures(vec![plate]));
     Page {

@@ -20,6 +20,9 @@ pub struct MlpPolicyConfig {
     /// The activation behind the projections: `τ` in the paper.
     #[config(default = "ActivationConfig::Tanh")]
     pub squash: ActivationConfig,
+    /// Where a bias of the projections starts; none by default, which is no bias, as in the paper.
+    #[config(default = "None")]
+    pub initial: Option<f64>,
     /// How weights and biases are initialised.
     #[config(
         default = "Initializer::KaimingUniform{gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false}"
@@ -30,7 +33,7 @@ pub struct MlpPolicyConfig {
 /// A small network with a latent variable, projected into every diagonal:
 /// `z = ReLU(W c + b)`, `π(j)(c) = τ(U(j) z)`. Paper eq. (6) and the line before it.
 ///
-/// The projections `U(j)` stand side by side in one matrix and have no bias, as in the paper.
+/// The projections `U(j)` stand side by side in one matrix and have no bias, as in the paper, unless one is asked for.
 #[derive(Module, Debug)]
 pub struct MlpPolicy {
     /// The layers up to and with the latent.
@@ -50,15 +53,19 @@ impl MlpPolicyConfig {
         let linear = |d_input, d_output| {
             LinearConfig::new(d_input, d_output).with_initializer(self.initializer.clone())
         };
+        let mut projection = linear(self.d_latent, d_policy)
+            .with_bias(false)
+            .init(device);
+        projection.bias = self
+            .initial
+            .map(|value| Initializer::Constant { value }.init([d_policy], device));
         MlpPolicy {
             layers: widths
                 .windows(2)
                 .map(|pair| linear(pair[0], pair[1]).init(device))
                 .collect(),
             activation: self.activation.init(device),
-            projection: linear(self.d_latent, d_policy)
-                .with_bias(false)
-                .init(device),
+            projection,
             squash: self.squash.init(device),
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! | policy | `π(c)` |
 //! |---|---|
-//! | [`LinearPolicy`] | `U c + u` |
+//! | [`LinearPolicy`] | `U c + u`, or `τ(U c + u)` |
 //! | [`GluPolicy`] | `(A c + a) ⊙ σ(G c + g)`, stacked as often as wanted |
 //! | [`MlpPolicy`] | `τ(U z)` with a latent `z` from a small network, as in section 3 of the paper |
 //!

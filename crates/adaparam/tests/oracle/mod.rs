@@ -24,7 +24,9 @@ pub(crate) enum Phi {
 
 #[derive(Debug, Clone)]
 pub(crate) enum PolicySpec {
-    Linear,
+    Linear {
+        squash: Phi,
+    },
     Glu {
         units: usize,
     },
@@ -164,7 +166,10 @@ fn trace(spec: &Spec, params: &Params, x: &[f64], context: &[f64]) -> Trace {
 
 fn policy_forward(policy: &PolicySpec, params: &Params, c: &[f64]) -> Vec<f64> {
     match policy {
-        PolicySpec::Linear => affine(params, "policy.projection", c),
+        PolicySpec::Linear { squash } => {
+            let u = affine(params, "policy.projection", c);
+            u.into_iter().map(|u| squash.of(u)).collect()
+        }
         PolicySpec::Glu { units } => (0..*units).fold(c.to_vec(), |c, k| {
             let value = affine(params, &format!("policy.units.{k}.value"), &c);
             let gate = affine(params, &format!("policy.units.{k}.gate"), &c);
@@ -181,7 +186,7 @@ fn policy_forward(policy: &PolicySpec, params: &Params, c: &[f64]) -> Vec<f64> {
                 let a = affine(params, &format!("policy.layers.{k}"), &c);
                 a.into_iter().map(|a| activation.of(a)).collect()
             });
-            let u = times(&params["policy.projection.weight"], &z);
+            let u = affine(params, "policy.projection", &z);
             u.into_iter().map(|u| squash.of(u)).collect()
         }
     }
@@ -196,7 +201,11 @@ fn policy_backward(
     grads: &mut Params,
 ) -> Vec<f64> {
     match policy {
-        PolicySpec::Linear => affine_backward(params, "policy.projection", c, g, grads),
+        PolicySpec::Linear { squash } => {
+            let u = affine(params, "policy.projection", c);
+            let g: Vec<f64> = (0..g.len()).map(|i| g[i] * squash.slope(u[i])).collect();
+            affine_backward(params, "policy.projection", c, &g, grads)
+        }
         PolicySpec::Glu { units } => {
             let mut inputs = vec![c.to_vec()];
             for k in 1..*units {
@@ -233,17 +242,13 @@ fn policy_backward(
                 inputs.push(a.iter().map(|&a| activation.of(a)).collect());
                 sums.push(a);
             }
-            let u = &params["policy.projection.weight"];
-            let pre_squash = times(u, &inputs[*layers]);
+            let pre_squash = affine(params, "policy.projection", &inputs[*layers]);
             let g: Vec<f64> = (0..g.len())
                 .map(|i| g[i] * squash.slope(pre_squash[i]))
                 .collect();
-            add_outer(
-                grads.get_mut("policy.projection.weight").unwrap(),
-                &inputs[*layers],
-                &g,
-            );
-            (0..*layers).rev().fold(times_transposed(u, &g), |g, k| {
+            let of_latent =
+                affine_backward(params, "policy.projection", &inputs[*layers], &g, grads);
+            (0..*layers).rev().fold(of_latent, |g, k| {
                 let g: Vec<f64> = (0..g.len())
                     .map(|i| g[i] * activation.slope(sums[k][i]))
                     .collect();
@@ -286,8 +291,10 @@ pub(crate) fn zeros_like(params: &Params) -> Params {
 
 fn affine(params: &Params, name: &str, x: &[f64]) -> Vec<f64> {
     let product = times(&params[&format!("{name}.weight")], x);
-    let bias = &params[&format!("{name}.bias")].data;
-    product.iter().zip(bias).map(|(y, b)| y + b).collect()
+    match params.get(&format!("{name}.bias")) {
+        Some(bias) => product.iter().zip(&bias.data).map(|(y, b)| y + b).collect(),
+        None => product,
+    }
 }
 
 fn affine_backward(
@@ -299,9 +306,10 @@ fn affine_backward(
 ) -> Vec<f64> {
     let weight = format!("{name}.weight");
     add_outer(grads.get_mut(&weight).unwrap(), x, g);
-    let bias = grads.get_mut(&format!("{name}.bias")).unwrap();
-    for (sum, g) in bias.data.iter_mut().zip(g) {
-        *sum += g;
+    if let Some(bias) = grads.get_mut(&format!("{name}.bias")) {
+        for (sum, g) in bias.data.iter_mut().zip(g) {
+            *sum += g;
+        }
     }
     times_transposed(&params[&weight], g)
 }

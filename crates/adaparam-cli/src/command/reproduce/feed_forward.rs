@@ -182,7 +182,7 @@ impl Session {
     }
 
     /// Whether the user or the clock says so.
-    fn must_stop(&self) -> bool {
+    pub(super) fn must_stop(&self) -> bool {
         let is_time = self.deadline.is_some_and(|end| Instant::now() >= end);
         is_time || self.stop.load(Ordering::Relaxed)
     }

@@ -5,6 +5,7 @@ mod feed_forward;
 mod language_model;
 mod overwrite;
 mod play;
+mod search;
 mod writing;
 
 use std::path::{Path, PathBuf};
@@ -44,6 +45,8 @@ Examples:
   adaparam reproduce --quick --open         the effect in minutes, on embedded data, and the report in a browser
   adaparam reproduce tail --seeds 10        section 4.1 and Figure 2
   adaparam reproduce mnist --data ~/data    section 4.2 and Table 1
+  adaparam reproduce mnist --search --budget 40m
+                                            which reading of what section 4.2 leaves open gives Table 1
   adaparam reproduce ptb --scale small      Table 2 and Figure 3 with models of 2M parameters: hours on two cores
   adaparam reproduce ptb --systems paper    the same with every system that Table 2 quotes, at equal size
   adaparam reproduce wikitext2 --systems lstm,gru,mogrifier,recurrent
@@ -84,6 +87,15 @@ pub(crate) struct Reproduce {
     /// Change a key of every language model's configuration (adaparam show --keys lists all)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
     changes: Vec<(String, String)>,
+    /// mnist: search among readings of what section 4.2 leaves open for the one that gives Table 1
+    #[arg(long, conflicts_with = "config")]
+    search: bool,
+    /// Factors that --search varies, names with commas [default: all]
+    #[arg(long, value_name = "LIST", requires = "search", value_delimiter = ',')]
+    factors: Vec<String>,
+    /// Readings that --search gives several seeds (--seeds, 3 if not said)
+    #[arg(long, value_name = "N", requires = "search", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    finalists: u64,
     /// Stop within this time, report what there is and say what is missing: 2h, 90m, 1h30m
     #[arg(long, value_name = "TIME", value_parser = budget)]
     budget: Option<Duration>,
@@ -250,6 +262,9 @@ enum Plan {
 impl Reproduce {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
         self.check_flags()?;
+        if self.search {
+            return self.run_search();
+        }
         let parts = self.parts();
         let plans: Vec<Plan> = parts
             .iter()
@@ -280,20 +295,7 @@ impl Reproduce {
                 Plan::Told => {}
             }
         }
-        let threads = self
-            .jobs
-            .map_or_else(|| self.device.runs_at_a_time(), usize::from);
-        let session = Session {
-            device: self.device.device(),
-            threads,
-            stop: interrupt::stop_flag()?,
-            deadline: if self.report_only {
-                Some(Instant::now())
-            } else {
-                self.budget.map(deadline)
-            },
-            record: provenance::record(self.device.name(), threads),
-        };
+        let session = self.session()?;
         let sweeping = Sweeping {
             jobs: self.jobs.map(usize::from),
             compute: ComputeChoice {
@@ -399,9 +401,30 @@ impl Reproduce {
         }
     }
 
+    /// What all parts share.
+    fn session(&self) -> anyhow::Result<Session> {
+        let threads = self
+            .jobs
+            .map_or_else(|| self.device.runs_at_a_time(), usize::from);
+        Ok(Session {
+            device: self.device.device(),
+            threads,
+            stop: interrupt::stop_flag()?,
+            deadline: if self.report_only {
+                Some(Instant::now())
+            } else {
+                self.budget.map(deadline)
+            },
+            record: provenance::record(self.device.name(), threads),
+        })
+    }
+
     fn check_flags(&self) -> anyhow::Result<()> {
         if self.config.is_some() && !matches!(self.what, What::Tail | What::Mnist) {
             bail!("--config: belongs to one experiment: say `reproduce tail` or `reproduce mnist`");
+        }
+        if self.search && self.what != What::Mnist {
+            bail!("--search: belongs to one experiment: say `reproduce mnist --search`");
         }
         let has_language_models = self.what == What::All || self.what.experiment().is_some();
         if !self.changes.is_empty() && !has_language_models {
@@ -547,10 +570,15 @@ impl Reproduce {
     fn out_folder(&self) -> PathBuf {
         self.out.clone().unwrap_or_else(|| {
             let name = self.what.name();
+            let name = if self.search {
+                format!("{name}-search")
+            } else {
+                name.to_owned()
+            };
             let has_scale = self.quick || self.what.experiment().is_some();
             Path::new("runs").join(match self.scale() {
                 scale if has_scale => format!("{name}-{}", scale.name()),
-                _ => name.to_owned(),
+                _ => name,
             })
         })
     }
