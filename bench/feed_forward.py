@@ -22,7 +22,7 @@ from torch import nn
 
 ROOT = Path(__file__).resolve().parent.parent
 ADAPARAM = ROOT / "target" / "release" / "adaparam"
-ROUNDS = 3
+ROUNDS = 5
 STEPS = {"tail": 1500, "mnist": 600}
 
 

@@ -2,12 +2,14 @@
 
     cargo build --release
     python3 bench/starts.py target/release/adaparam [--data DIR] [--presets quick,ptb-2m] [--seeds 1,2,3]
+                            [--models NAME;…] [--recipes NAME;…] [--layers 1,2,4,6]
 
 DIR has the Penn Treebank (see `adaparam data --help`). Every model of a preset has as many parameters as the preset, to
-within a per cent, and is trained as the preset says but for the recipe. Writes the validation perplexity after
-every epoch to results/starts/runs.json and a table to results/starts/README.md, anew after each run. Runs are kept in
-`--runs`; what is finished there is not trained again, and what is not goes on, so the script can be stopped and started
-at any time.
+within a per cent, and is trained as the preset says but for the recipe. Adds the validation perplexity after
+every epoch to results/starts/runs.json and writes a table to results/starts/README.md, anew after each run; runs that are
+in the record already stay there. Runs are kept in `--runs`; what is finished there is not trained again, and what is not
+goes on, so the script can be stopped and started at any time. Two layers at 2M from the paper's start, and the LSTM's, are
+those of results/precision, which are trained in the same way.
 """
 
 import argparse
@@ -35,6 +37,15 @@ RECIPES = [
     ("as the preset", [], False, LAYERS),
     ("skips between layers", ["model.skip=true", "train.warm_up=200"], False, [4, 6]),
     ("skips everywhere", ["model.skip=true", "train.warm_up=200"], True, [2, 4, 6]),
+]
+# What every run of a preset has: at 2M, that of the other recorded rows of this size.
+PROTOCOLS = {"quick": [], "ptb-2m": ["train.epochs=12", "train.cut_after=[8,10]", "train.clip=5"]}
+# In which order runs are told.
+ORDERS = [
+    ("preset", list(PROTOCOLS)),
+    ("recipe", [recipe[0] for recipe in RECIPES]),
+    ("model", [model[0] for model in MODELS]),
+    ("layers", LAYERS),
 ]
 TOLERANCE = 0.01  # Of the number of parameters: one unit more in every layer changes it by more than half of that.
 
@@ -97,30 +108,61 @@ def validations(folder):
     return [round(event["valid_perplexity"], 3) for event in events if "valid_perplexity" in event]
 
 
-def table(runs, command):
+def recorded_elsewhere():
+    """Runs of `ptb-2m` as the preset trains, in bf16, that another record has."""
+    runs = []
+    for row, model in (("alstm", "aLSTM, paper"), ("lstm", "LSTM")):
+        for folder in sorted((ROOT / "results" / "precision" / "runs").glob(f"{row}-seed-*")):
+            lines = (folder / "epochs.jsonl").read_text().splitlines()
+            epochs = [epoch for epoch in map(json.loads, lines) if "valid_perplexity" in epoch]
+            perplexities = [round(epoch["valid_perplexity"], 3) for epoch in epochs]
+            runs.append(
+                {
+                    "preset": "ptb-2m",
+                    "model": model,
+                    "recipe": "as the preset",
+                    "layers": 2,
+                    "seed": int(folder.name.rsplit("-", 1)[1]),
+                    "record": str(folder.relative_to(ROOT)),
+                    "valid_perplexity": perplexities,
+                    "finished": True,
+                }
+            )
+    return runs
+
+
+def table(runs):
     lines = [
         "# How deep models learn",
         "",
-        "Best validation perplexity of each run, mean over its seeds and their range, at equal numbers of parameters and",
-        "after equal epochs; every epoch of every run is in `runs.json`. Written by",
-        f"`{command}`, which may not have come to its end.",
+        "Validation perplexity at equal numbers of parameters, mean over seeds and their range. Products are in bf16. Every",
+        "epoch of every run, its command and commit are in `runs.json`. Written by `bench/starts.py`, which adds a run at a time:",
+        "where a place is empty or has fewer than three seeds, the others have not been run. At 2M all models have 12 epochs, with",
+        "cuts after 8 and 10.",
     ]
     for preset in dict.fromkeys(run["preset"] for run in runs):
         own = [run for run in runs if run["preset"] == preset]
-        lines += ["", f"## {preset}", "", "| model | training | " + " | ".join(counted(n, "layer") for n in LAYERS) + " |"]
-        lines += ["|---|---|" + "---:|" * len(LAYERS)]
-        for model, recipe in dict.fromkeys((run["model"], run["recipe"]) for run in own):
-            cells = []
-            for layers in LAYERS:
-                key = (model, recipe, layers)
-                of_cell = [run for run in own if (run["model"], run["recipe"], run["layers"]) == key]
-                best = [min(run["valid_perplexity"]) for run in of_cell if run["valid_perplexity"]]
-                diverged = sum(not run["finished"] for run in of_cell)
-                spread = f"{min(best):.1f}–{max(best):.1f}, " if len(best) > 1 else ""
-                text = f"{statistics.mean(best):.1f} ({spread}{counted(len(best), 'seed')})" if best else ""
-                cells.append(text + (f" {diverged} diverged" if diverged else ""))
-            lines.append(f"| {model} | {recipe} | " + " | ".join(cells) + " |")
+        for heading, number in (("best of all epochs", min), ("after the first epoch", lambda values: values[0])):
+            lines += ["", f"## {preset}, {heading}", ""]
+            lines += ["| model | training | " + " | ".join(counted(n, "layer") for n in LAYERS) + " |"]
+            lines += ["|---|---|" + "---:|" * len(LAYERS)]
+            for model, recipe in dict.fromkeys((run["model"], run["recipe"]) for run in own):
+                cells = [cell(own, (model, recipe, layers), number) for layers in LAYERS]
+                lines.append(f"| {model} | {recipe} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def cell(runs, key, number):
+    of_cell = [run for run in runs if (run["model"], run["recipe"], run["layers"]) == key]
+    values = [number(run["valid_perplexity"]) for run in of_cell if run["valid_perplexity"]]
+    diverged = sum(not run["finished"] for run in of_cell)
+    spread = f"{min(values):.1f}–{max(values):.1f}, " if len(values) > 1 else ""
+    text = f"{statistics.mean(values):.1f} ({spread}{counted(len(values), 'seed')})" if values else ""
+    return text + (f" {diverged} diverged" if diverged else "")
+
+
+def place(run):
+    return tuple(run[name] for name, _ in ORDERS) + (run["seed"],)
 
 
 def counted(number, what):
@@ -141,6 +183,8 @@ def main():
     parser.add_argument("--presets", default="quick,ptb-2m")
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--layers", default=",".join(map(str, LAYERS)))
+    parser.add_argument("--models", default="", help="part of the names of models, separated by semicolons")
+    parser.add_argument("--recipes", default="", help="part of the names of recipes, separated by semicolons")
     parser.add_argument("--set", dest="changes", action="append", default=[], help="a key for every run, such as train.epochs=2")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "starts", help="folder for the runs")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the record and the table")
@@ -151,51 +195,50 @@ def main():
     head = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     commit = arguments.commit or subprocess.run(head, capture_output=True, text=True).stdout.strip()
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
+    wanted = lambda names, name: any(part in name for part in names.split(";"))
     plan = [
         (preset, *model, *recipe[:3], layers)
         for preset in arguments.presets.split(",")
         for recipe in RECIPES
+        if wanted(arguments.recipes, recipe[0])
         for model in MODELS
+        if wanted(arguments.models, model[0])
         for layers in depths
         if layers in recipe[3]
     ]
     arguments.results.mkdir(parents=True, exist_ok=True)
-    # Folders are this machine's affair.
-    command = ["python3", "bench/starts.py", "PROGRAM", "--presets", arguments.presets, "--seeds", arguments.seeds]
-    command = " ".join([*command, "--layers", arguments.layers, *flags(arguments.changes)])
-    runs = []
+    file = arguments.results / "runs.json"
+    runs = {place(run): run for run in recorded_elsewhere()}
+    if file.exists():
+        runs |= {place(run): run for run in json.loads(file.read_text())["runs"]}
     # All of one seed before the next, so that a table is there early.
     for seed in seeds:
         for preset, model, suffix, of_model, recipe, of_recipe, one_width, layers in plan:
-            name = preset + suffix
-            changes, count = sized(program, name, layers, of_model + of_recipe + arguments.changes, one_width)
+            name, keys = preset + suffix, of_model + of_recipe
+            changes, count = sized(program, name, layers, keys + PROTOCOLS[preset] + arguments.changes, one_width)
             key = hashlib.sha256(json.dumps([name, changes, seed]).encode()).hexdigest()[:12]
             folder = arguments.runs / f"{name}-{layers}-seed-{seed}-{key}"
             if not train(program, name, changes, seed, folder, arguments.data):
                 sys.exit(f"{folder}: was stopped; start the script again to go on")
-            runs.append(
-                {
-                    "preset": preset,
-                    "model": model,
-                    "recipe": recipe,
-                    "layers": layers,
-                    "seed": seed,
-                    "parameters": count,
-                    "command": " ".join(["adaparam train", name, *flags(changes), "--seed", str(seed)]),
-                    "valid_perplexity": validations(folder),
-                    "finished": (folder / "result.json").exists(),
-                }
-            )
-            record = {
-                "command": command,
+            run = {
+                "preset": preset,
+                "model": model,
+                "recipe": recipe,
+                "layers": layers,
+                "seed": seed,
+                "parameters": count,
+                "command": " ".join(["adaparam train", name, *flags(changes), "--seed", str(seed)]),
                 "commit": commit,
-                "machine": {"cpu": cpu, "cores": os.cpu_count(), "system": platform.system()},
-                "seeds": seeds,
-                "runs": runs,
+                "valid_perplexity": validations(folder),
+                "finished": (folder / "result.json").exists(),
             }
-            write(arguments.results / "runs.json", json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-            write(arguments.results / "README.md", table(runs, command))
-            print(f"{preset}, {model}, {recipe}, {layers} layers, seed {seed}: {runs[-1]['valid_perplexity']}", flush=True)
+            runs[place(run)] = run
+            in_order = sorted(runs.values(), key=lambda run: [order.index(run[name]) for name, order in ORDERS] + [run["seed"]])
+            machine = {"cpu": cpu, "cores": os.cpu_count(), "system": platform.system()}
+            record = {"command": "python3 bench/starts.py PROGRAM", "machine": machine, "runs": in_order}
+            write(file, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+            write(arguments.results / "README.md", table(in_order))
+            print(f"{preset}, {model}, {recipe}, {layers} layers, seed {seed}: {run['valid_perplexity']}", flush=True)
 
 
 if __name__ == "__main__":
