@@ -1,7 +1,7 @@
 //! Configurations by name: every language model of the paper's tables, and small ones for small machines.
 
 use adaparam::recurrent::{
-    AdaptiveLstmSettings, LstmAdaptation, LstmSettings, PolicyModel, Summary,
+    AdaptiveLstmSettings, LstmAdaptation, LstmSettings, PolicyModel, PolicyStart, Summary,
 };
 
 use adaparam_data::text::Tokens;
@@ -58,6 +58,16 @@ fn small_models() -> Vec<Preset> {
             "quick-lstm",
             "LSTM of the same number of parameters as quick",
             as_lstm(quick(), 278),
+        ),
+        named(
+            "quick-deep",
+            "adaptive LSTM of six layers and quick's number of parameters, with a start and skips that let them learn",
+            quick_deep(),
+        ),
+        named(
+            "quick-deep-lstm",
+            "LSTM of the same depth and number of parameters as quick-deep",
+            quick_deep_lstm(),
         ),
         named(
             "quick-char",
@@ -296,6 +306,41 @@ fn quick() -> LanguageModelConfig {
             ..ModelSpec::default()
         },
         train: short_training(6, vec![4]),
+    }
+}
+
+/// Deep models learn if what enters a layer is added to what leaves it, which takes one width from the word vectors on, and if the
+/// rate begins low; `results/starts` has what other starts and recipes come to.
+fn quick_deep() -> LanguageModelConfig {
+    LanguageModelConfig {
+        model: ModelSpec {
+            embedding: 82,
+            hidden: 82,
+            layers: 6,
+            skip: true,
+            cell: CellChoice::of(&AdaptiveLstmSettings {
+                latent: 30,
+                policy_start: PolicyStart::Identity,
+                ..AdaptiveLstmSettings::default()
+            }),
+            ..ModelSpec::default()
+        },
+        train: TrainSpec {
+            warm_up: 200,
+            ..quick().train
+        },
+        ..quick()
+    }
+}
+
+fn quick_deep_lstm() -> LanguageModelConfig {
+    let config = as_lstm(quick_deep(), 106);
+    LanguageModelConfig {
+        model: ModelSpec {
+            embedding: 106,
+            ..config.model
+        },
+        ..config
     }
 }
 

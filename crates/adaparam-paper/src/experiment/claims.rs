@@ -580,7 +580,7 @@ mod tests {
         assert!(
             claim.evidence.contains(
                 "aLSTM, LSTM, IO 61.3 (61.3–61.3) against aLSTM, feed-forward, IO 61.6 (61.6–61.6), 0.5\u{a0}% lower \
-                 (2 seeds of each)"
+                 (95\u{a0}% interval of the difference −0.5 to −0.5\u{a0}%) (2 seeds of each)"
             ),
             "{claim:?}"
         );
