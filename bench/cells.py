@@ -1,7 +1,7 @@
 """How long a window of each cell takes, forward and backward: adaparam against PyTorch eager, in turns on one machine.
 
     pip install torch
-    cargo build --release -p adaparam-lm --example cell_speed
+    cargo build --release --workspace --example cell_speed
     python3 bench/cells.py [--rounds 5]
 
 A layer of 650 units, 20 rows, 35 steps. Each cell is written here as one would write it in PyTorch: the products with the
@@ -12,6 +12,7 @@ results/bench-cells.json.
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -252,6 +253,15 @@ def milliseconds(cell):
     return statistics.median(times)
 
 
+def machine():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            name = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        name = platform.processor()
+    return f"{name}, {os.cpu_count()} cores"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
@@ -271,8 +281,10 @@ def main():
             rows.append({"cell": name, **medians, "times_as_fast": ratio, "rounds": times})
             print(f"{name:20} {medians['adaparam']:8.1f} ms {medians['pytorch']:8.1f} ms  {ratio:.2f}x", flush=True)
         ours.stdin.close()
-    about = {"hidden": HIDDEN, "batch": BATCH, "steps": STEPS, "torch": torch.__version__,
-             "threads": torch.get_num_threads(), "machine": platform.platform()}
+    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    about = {"command": f"python3 bench/cells.py --rounds {rounds}", "commit": commit, "machine": machine(),
+             "hidden": HIDDEN, "batch": BATCH, "steps": STEPS, "torch": torch.__version__,
+             "threads": torch.get_num_threads()}
     (ROOT / "results" / "bench-cells.json").write_text(json.dumps({**about, "cells": rows}, indent=1) + "\n")
 
 

@@ -16,6 +16,10 @@ use adaparam::recurrent::{Recurrent, StackSizes};
 use adaparam_lm::LanguageModelConfig;
 use burn::tensor::{Device, Distribution, Tensor};
 
+/// As in the program: Burn's operations ask for memory all the time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const SIZES: (usize, usize, usize) = (650, 20, 35);
 const WINDOWS: usize = 7;
 

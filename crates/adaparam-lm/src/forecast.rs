@@ -215,6 +215,7 @@ fn learning(
     // At the end a product makes the gradient of each matrix: of what its products read, and of the gradients of what they gave, of
     // which the two of a sum have one. Those of the largest lie there side by side, and once more packed.
     let read: usize = matrices(model).map(|[n, _]| n).sum();
+    let read = read.saturating_sub(model.layers().numbers_shared());
     let given: usize = matrices(model).map(|[_, m]| m).sum();
     let largest = matrices(model).map(|[n, m]| n + m).max().unwrap_or(0);
     let summed = of(read + given / 2 + 2 * largest + width + model.width());

@@ -7,6 +7,7 @@
 //! A row needs nothing of the others until gradients of weights are summed, so a task takes some rows through policy,
 //! diagonals and products, and back. What the tasks leave behind is then multiplied, matrix by matrix.
 
+mod activate;
 mod backward;
 mod forward;
 mod gradients;
@@ -15,6 +16,7 @@ mod pointwise;
 mod product;
 mod tape;
 
+pub use activate::{activate, slope};
 pub use layer::{Layer, Operands, Wanted};
 
 /// A function behind a product.
@@ -28,6 +30,10 @@ pub enum Activation {
     Tanh,
     /// Logistic function.
     Sigmoid,
+    /// The logarithm of it.
+    LogSigmoid,
+    /// `e^a`.
+    Exp,
 }
 
 /// One layer of a policy, `φ(c A + a)`, or `φ(c A + a) ⊙ σ(c G + g)` where it has a gate.

@@ -17,6 +17,22 @@ fn tanh_with_tails<S: Simd>(simd: S, x: S::F) -> S::F {
     simd.select_lt(size, simd.splat(0.55), tanh(simd, x), tail)
 }
 
+/// `ln σ(x) = min(x, 0) − ln(1 + e^(−|x|))` in every lane.
+#[inline(always)]
+fn log_sigmoid<S: Simd>(simd: S, x: S::F) -> S::F {
+    let zero = simd.splat(0.0);
+    let e = exp(simd, simd.sub(zero, simd.abs(x)));
+    // ln(1 + e) = 2 artanh(s), whose series needs few terms where s = e / (2 + e) is at most a third.
+    let s = simd.ratio(e, simd.add(e, simd.splat(2.0)));
+    let square = simd.mul(s, s);
+    let mut series = simd.splat(1.0 / 17.0);
+    for denominator in [15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0] {
+        series = simd.mul_add(series, square, simd.splat(1.0 / denominator));
+    }
+    let below = simd.select_lt(x, zero, x, zero);
+    simd.neg_mul_add(simd.add(s, s), series, below)
+}
+
 impl Activation {
     #[inline(always)]
     fn of<S: Simd>(self, simd: S, a: S::F) -> S::F {
@@ -26,6 +42,8 @@ impl Activation {
             Self::Relu => simd.max(simd.splat(0.0), a),
             Self::Tanh => tanh_with_tails(simd, a),
             Self::Sigmoid => sigmoid(simd, a),
+            Self::LogSigmoid => log_sigmoid(simd, a),
+            Self::Exp => exp(simd, a),
         }
     }
 
@@ -37,6 +55,8 @@ impl Activation {
             Self::Relu => simd.select_lt(simd.splat(0.0), y, d, simd.splat(0.0)),
             Self::Tanh => simd.mul(d, simd.neg_mul_add(y, y, simd.splat(1.0))),
             Self::Sigmoid => simd.mul(d, simd.neg_mul_add(y, y, y)),
+            Self::LogSigmoid => simd.neg_mul_add(d, exp(simd, y), d),
+            Self::Exp => simd.mul(d, y),
         }
     }
 }

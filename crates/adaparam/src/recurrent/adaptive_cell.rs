@@ -3,6 +3,7 @@ use std::ops::Range;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::tensor::{Tensor, assert_shape};
 
+use super::activation::tanh;
 use super::gates::parts;
 use super::gating::{Gating, MainState};
 use super::latent::PolicyLatent;
@@ -53,7 +54,7 @@ impl AdaptiveCell {
     /// - `z`: `[B, A]`
     /// - output: `[B, P]`
     pub fn policy(&self, z: Tensor<2>) -> Tensor<2> {
-        let pi = product(z, &self.projection).tanh();
+        let pi = tanh(product(z, &self.projection));
         match self.start {
             PolicyStart::Paper => pi,
             PolicyStart::Identity => pi + 1.0,
@@ -87,7 +88,7 @@ impl AdaptiveCell {
         self.gating.step(from_input, from_hidden, bias, state)
     }
 
-    /// What a step keeps for each row: what its latent keeps and its summary; the policy and what its tanh reads; what products
+    /// What a step keeps for each row: what its latent keeps and its summary; the policy; what products
     /// read where that is adapted, and what they give where that is; and what the gates keep.
     pub(super) fn numbers_kept(&self, d_summary: usize) -> usize {
         let of = |adapted: &Option<Range<usize>>| adapted.as_ref().map_or(0, Range::len);
@@ -97,7 +98,7 @@ impl AdaptiveCell {
         );
         self.latent.numbers_kept()
             + d_summary
-            + 2 * self.split.d_policy
+            + self.split.d_policy
             + read
             + given
             + self.gating.kept() * self.d_hidden()

@@ -31,10 +31,16 @@ pub trait Cell: Module + ModuleDisplay + Sync + Debug + 'static {
     fn step(&self, x: Tensor<2>, state: Vec<Tensor<2>>, masks: &[Option<Tensor<2>>]) -> CellStep;
 
     /// How many numbers a step of training keeps for each row of a batch until its backward pass, besides its input: what
-    /// products, `⊙` and functions such as τ read, each tensor once, and whole where a part of it is read; with what the
-    /// layer gives. A forecast of memory counts them. By default two for each column of its matrices.
+    /// products and `⊙` read and functions such as τ give, each tensor once; with what the layer gives. A forecast of memory
+    /// counts them. By default two for each column of its matrices.
     fn numbers_kept(&self) -> usize {
         kept_by_products(self)
+    }
+
+    /// How many of the numbers that its products read, counted for each matrix, are those of another product already. The same
+    /// forecast takes them off.
+    fn numbers_shared(&self) -> usize {
+        0
     }
 
     /// The name of a type of layer in print.

@@ -53,6 +53,11 @@ pub trait Recurrent: Parameters + Debug + Send + Sync {
         kept_by_products(self)
     }
 
+    /// See [`Cell::numbers_shared`](super::Cell::numbers_shared).
+    fn numbers_shared(&self) -> usize {
+        0
+    }
+
     /// How windows are computed.
     fn execution(&self) -> Execution;
 

@@ -1,7 +1,9 @@
 use burn::module::Param;
-use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
 
+#[cfg(feature = "kernels")]
+use super::activation::{sigmoid, tanh};
+use super::fused;
 use super::masks::dropped;
 
 /// The gates `i, f, z, o`, side by side in this order in every tensor that is `4H` wide.
@@ -26,9 +28,9 @@ impl LstmLayerState {
     }
 }
 
-/// Tensors of the width of the hidden state that [`gate`] keeps: `u` of the gates, `σ(u_f)`, `σ(u_i)`, `τ(u_z)`, `c`, `σ(u_o)`,
+/// Tensors of the width of the hidden state that [`gate`] keeps: `σ(u_f)`, `σ(u_i)`, `τ(u_z)`, `c`, `σ(u_o)`,
 /// `τ(c)` and `h`.
-pub(crate) const KEPT_BY_GATE: usize = GATES + 7;
+pub(crate) const KEPT_BY_GATE: usize = 7;
 
 /// The gating mechanism, in which the pre-activations `u` update hidden state and memory cell. Paper eq. (5).
 ///
@@ -38,8 +40,8 @@ pub(crate) const KEPT_BY_GATE: usize = GATES + 7;
 /// - `cell`: `[B, H]`
 pub(crate) fn gate(u: Tensor<2>, cell: Tensor<2>) -> LstmLayerState {
     let [u_i, u_f, u_z, u_o] = split_gates(u); // [B, H] each
-    let c = sigmoid(u_f) * cell + sigmoid(u_i) * u_z.tanh();
-    let h = sigmoid(u_o) * c.clone().tanh();
+    let c = sigmoid(u_f) * cell + sigmoid(u_i) * tanh(u_z);
+    let h = sigmoid(u_o) * tanh(c.clone());
     LstmLayerState { hidden: h, cell: c }
 }
 
@@ -50,6 +52,10 @@ pub(crate) fn split_gates(u: Tensor<2>) -> [Tensor<2>; GATES] {
 
 /// Splits a tensor that is `P N` wide into its `P` parts.
 pub(crate) fn split<const P: usize>(u: Tensor<2>) -> [Tensor<2>; P] {
+    #[cfg(feature = "kernels")]
+    if let Some(parts) = fused::split_in_window(&u) {
+        return parts;
+    }
     let [_, width] = u.dims();
     let d_part = width / P;
     std::array::from_fn(|part| u.clone().narrow(1, part * d_part, d_part))

@@ -1,7 +1,7 @@
 use burn::serde::{Deserialize, Serialize};
 use burn::tensor::Tensor;
-use burn::tensor::activation::sigmoid;
 
+use super::activation::{sigmoid, tanh};
 use super::gates::{KEPT_BY_GATE, LstmLayerState, gate, split};
 use super::masks::dropped;
 
@@ -51,8 +51,8 @@ impl Gating {
     pub(crate) fn kept(self) -> usize {
         match self {
             Self::Lstm => KEPT_BY_GATE,
-            Self::Gru => 10,
-            Self::Rnn => 2,
+            Self::Gru => 6,
+            Self::Rnn => 1,
         }
     }
 
@@ -106,7 +106,7 @@ impl Gating {
                 let [x_r, x_u, x_n] = split(biased(from_input)); // [B, H] each
                 let [h_r, h_u, h_n] = split(from_hidden);
                 let (r, u) = (sigmoid(x_r + h_r), sigmoid(x_u + h_u));
-                let n = (x_n + r * h_n).tanh();
+                let n = tanh(x_n + r * h_n);
                 let carried = state.cell.unwrap_or(state.hidden);
                 MainState {
                     hidden: u * (carried - n.clone()) + n,
@@ -114,7 +114,7 @@ impl Gating {
                 }
             }
             Self::Rnn => MainState {
-                hidden: biased(from_input + from_hidden).tanh(),
+                hidden: tanh(biased(from_input + from_hidden)),
                 cell: None,
             },
         }

@@ -1,9 +1,9 @@
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::nn::Initializer;
-use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::activation::{sigmoid, tanh};
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::gates::split;
@@ -154,7 +154,7 @@ impl Cell for GruCell {
                 let from_hidden = product(read, &self.weight_hidden);
                 let [h_r, h_u, h_n] = split(biased(from_hidden, self.bias_hidden.as_ref()));
                 let r = sigmoid(x_r + h_r);
-                (sigmoid(x_u + h_u), (x_n + r * h_n).tanh())
+                (sigmoid(x_u + h_u), tanh(x_n + r * h_n))
             }
             GruForm::Cho => {
                 let d_hidden = self.d_hidden();
@@ -163,7 +163,7 @@ impl Cell for GruCell {
                     split(product_of_columns(read.clone(), &self.weight_hidden, gates));
                 let (r, u) = (sigmoid(x_r + h_r), sigmoid(x_u + h_u));
                 let h_n = product_of_columns(r * read, &self.weight_hidden, candidate);
-                (u, (x_n + h_n).tanh())
+                (u, tanh(x_n + h_n))
             }
         };
         let output = u.clone() * (h - n.clone()) + n;
@@ -173,13 +173,10 @@ impl Cell for GruCell {
         }
     }
 
-    /// `r`, `u`, `n` before their functions, `r`, `u`, `h − n` and `h`; and the products with `h`, or `r ⊙ h`.
+    /// `r`, `u`, `n`, `h − n` and `h`; the product with `h` that `r` scales, or `r ⊙ h`; and on the way back the gradients of the
+    /// products with `x`, which wait for each other.
     fn numbers_kept(&self) -> usize {
-        let of_form = match self.form {
-            GruForm::Cudnn => 3,
-            GruForm::Cho => 1,
-        };
-        (7 + of_form) * self.d_hidden()
+        (6 + PARTS) * self.d_hidden()
     }
 
     fn name() -> &'static str {

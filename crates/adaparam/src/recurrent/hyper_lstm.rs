@@ -1,8 +1,8 @@
 use burn::module::{Module, Param};
 use burn::nn::Initializer;
-use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
 
+use super::activation::{sigmoid, tanh};
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::gates::{GATES, KEPT_BY_GATE, LstmLayerState, split_gates};
@@ -188,12 +188,12 @@ pub struct Normalisation {
 }
 
 impl Norms {
-    /// What [`gate`] keeps: as that of an LSTM, `u_f` with its bias; of each normalisation what it reads less its mean, and the
+    /// What [`gate`] keeps: as that of an LSTM; of each normalisation what it reads less its mean, and the
     /// same divided by the deviation; and `LN(c)`, which is `c` without one.
     fn numbers_kept(&self, d_hidden: usize) -> usize {
         let of_gates = self.gates.as_ref().map_or(0, |_| 2 * GATES);
         let of_cell = self.cell.as_ref().map_or(0, |_| 3);
-        (KEPT_BY_GATE + 1 + of_gates + of_cell) * d_hidden
+        (KEPT_BY_GATE + of_gates + of_cell) * d_hidden
     }
 
     fn of(both: Option<[Normalisation; 2]>) -> Self {
@@ -248,9 +248,9 @@ fn gate(
     mask: Option<&Tensor<2>>,
 ) -> LstmLayerState {
     let [u_i, u_f, u_z, u_o] = split_gates(normalised(u, norm.gates.as_ref())); // [B, H] each
-    let z = dropped(u_z.tanh(), mask);
+    let z = dropped(tanh(u_z), mask);
     let c = sigmoid(u_f + forget_bias) * cell + sigmoid(u_i) * z;
-    let h = sigmoid(u_o) * normalised(c.clone(), norm.cell.as_ref()).tanh();
+    let h = sigmoid(u_o) * tanh(normalised(c.clone(), norm.cell.as_ref()));
     LstmLayerState { hidden: h, cell: c }
 }
 
@@ -340,6 +340,11 @@ impl Cell for HyperLstmCell {
         let cells =
             self.norm.numbers_kept(d_hidden) + self.hyper.norm.numbers_kept(self.hyper.d_hidden());
         cells + both + 4 * GATES * d_hidden + inner.iter().sum::<usize>()
+    }
+
+    /// All three scales read the hyper cell's hidden state.
+    fn numbers_shared(&self) -> usize {
+        2 * self.hyper.d_hidden()
     }
 
     fn name() -> &'static str {

@@ -1,8 +1,8 @@
 use burn::module::{Module, Param};
-use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::activation::{sigmoid, tanh};
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::gates::{KEPT_BY_GATE, LstmLayerState, split};
@@ -149,8 +149,8 @@ impl MelisLstmCell {
                 (sigmoid(i).min_pair(without(&f)), f, z, o)
             }
         };
-        let c = f * c + i * z.tanh();
-        let h = sigmoid(o) * c.clone().tanh();
+        let c = f * c + i * tanh(z);
+        let h = sigmoid(o) * tanh(c.clone());
         LstmLayerState { hidden: h, cell: c }
     }
 
@@ -197,14 +197,13 @@ impl Cell for MelisLstmCell {
         }
     }
 
-    /// What the gates of an LSTM keep; a cap keeps a byte a unit besides, and a tied gate has no `u_i`.
+    /// What the gates of an LSTM keep; a cap keeps the gate below it too, and a byte a unit of which is the smaller.
     fn numbers_kept(&self) -> usize {
         let d_hidden = self.weight_hidden.lazy_shape()[0];
         let of_gates = KEPT_BY_GATE * d_hidden;
         match self.input_gate {
-            InputGate::Free => of_gates,
-            InputGate::Capped => of_gates + d_hidden.div_ceil(size_of::<f32>()),
-            InputGate::Tied => of_gates - d_hidden,
+            InputGate::Free | InputGate::Tied => of_gates,
+            InputGate::Capped => of_gates + d_hidden + d_hidden.div_ceil(size_of::<f32>()),
         }
     }
 

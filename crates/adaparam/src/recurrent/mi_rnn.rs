@@ -2,6 +2,7 @@ use burn::module::Module;
 use burn::nn::Initializer;
 use burn::tensor::{Device, Tensor};
 
+use super::activation::tanh;
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::kind::RecurrentKind;
@@ -97,16 +98,16 @@ impl Cell for MiRnnCell {
         let [h] = state
             .try_into()
             .expect("a plain recurrent layer has one state");
-        let h = self.integration.forward(x, h).tanh();
+        let h = tanh(self.integration.forward(x, h));
         CellStep {
             state: vec![dropped(h.clone(), masks[0].as_ref())],
             output: h,
         }
     }
 
-    /// What gives `u` keeps, `u` and `h`.
+    /// What gives `u` keeps, and `h`.
     fn numbers_kept(&self) -> usize {
-        self.integration.numbers_kept() + 2 * self.integration.d_hidden()
+        self.integration.numbers_kept() + self.integration.d_hidden()
     }
 
     fn name() -> &'static str {

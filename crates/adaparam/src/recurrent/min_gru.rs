@@ -1,9 +1,9 @@
 use burn::module::{Module, Param};
 use burn::nn::Initializer;
-use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::activation::sigmoid;
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::gates::split;
@@ -144,10 +144,10 @@ impl Cell for MinGruCell {
         }
     }
 
-    /// The product, `z`, `n − h` and `h`; of a positive candidate a byte a unit besides.
+    /// `z`, `n − h` and `h`; of a positive candidate a byte a unit besides.
     fn numbers_kept(&self) -> usize {
         let d_hidden = self.states()[0].width;
-        (PARTS + 3) * d_hidden + self.candidate.numbers_kept(d_hidden)
+        3 * d_hidden + self.candidate.numbers_kept(d_hidden)
     }
 
     fn name() -> &'static str {

@@ -1,7 +1,7 @@
 use burn::module::{Module, Param};
-use burn::tensor::activation::{log_sigmoid, sigmoid};
 use burn::tensor::{Device, Tensor};
 
+use super::activation::{log_sigmoid, sigmoid};
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::gates::split;
@@ -119,10 +119,10 @@ impl Cell for MinLstmCell {
         }
     }
 
-    /// The product, the difference of logarithms, its sigmoid, `n − h` and `h`; of a positive candidate a byte a unit besides.
+    /// Both logarithms, the sigmoid of their difference, `n − h` and `h`; of a positive candidate a byte a unit besides.
     fn numbers_kept(&self) -> usize {
         let d_hidden = self.states()[0].width;
-        (PARTS + 4) * d_hidden + self.candidate.numbers_kept(d_hidden)
+        5 * d_hidden + self.candidate.numbers_kept(d_hidden)
     }
 
     fn name() -> &'static str {

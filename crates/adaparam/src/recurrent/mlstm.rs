@@ -1,8 +1,8 @@
 use burn::module::Module;
-use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::activation::{sigmoid, tanh};
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::gates::{KEPT_BY_GATE, LstmLayerState, gate, split_gates};
@@ -140,6 +140,6 @@ impl Cell for MlstmCell {
 fn linear_gate(u: Tensor<2>, cell: Tensor<2>) -> LstmLayerState {
     let [u_i, u_f, z, u_o] = split_gates(u); // [B, H] each
     let c = sigmoid(u_f) * cell + sigmoid(u_i) * z;
-    let h = (c.clone() * sigmoid(u_o)).tanh();
+    let h = tanh(c.clone() * sigmoid(u_o));
     LstmLayerState { hidden: h, cell: c }
 }

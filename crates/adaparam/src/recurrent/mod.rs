@@ -90,6 +90,7 @@
 //! [`Cell`] is one step of one layer: its states, its sites of dropout, and its equation. [`Stacked`] makes the rest of it.
 //! `examples/a_cell_of_your_own.rs` has one from its equation to a trained stack.
 
+mod activation;
 mod adaptive_cell;
 mod adaptive_gru;
 mod adaptive_lstm;

@@ -1,8 +1,8 @@
 use burn::module::{Module, Param};
 use burn::nn::Initializer;
-use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
 
+use super::activation::sigmoid;
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::kind::RecurrentKind;

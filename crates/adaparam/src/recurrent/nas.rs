@@ -1,8 +1,9 @@
 use burn::module::{Module, Param};
 use burn::nn::Initializer;
-use burn::tensor::activation::{relu, sigmoid};
+use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
+use super::activation::{sigmoid, tanh};
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::gates::split;
@@ -102,23 +103,21 @@ impl Cell for NasCell {
         let [x0, x1, x2, x3, x4, x5, x6, x7] = split(product(x, &self.weight_input)); // [B, H] each
         let from_hidden = biased(product(h, &self.weight_hidden), self.bias.as_ref());
         let [m0, m1, m2, m3, m4, m5, m6, m7] = split(from_hidden);
-        let p = (sigmoid(x0 + m0) * relu(x1 + m1)).tanh();
-        let q = (sigmoid(x2 + m2) + relu(x3 * m3)).tanh();
-        let r = ((x4 + m4).tanh() * sigmoid(x5 + m5)).tanh();
-        let s = sigmoid((x6 + m6).tanh() + sigmoid(x7 + m7));
-        let c = (p + c).tanh() * q;
-        let h = (c.clone() * (r + s).tanh()).tanh();
+        let p = tanh(sigmoid(x0 + m0) * relu(x1 + m1));
+        let q = tanh(sigmoid(x2 + m2) + relu(x3 * m3));
+        let r = tanh(tanh(x4 + m4) * sigmoid(x5 + m5));
+        let s = sigmoid(tanh(x6 + m6) + sigmoid(x7 + m7));
+        let c = tanh(p + c) * q;
+        let h = tanh(c.clone() * tanh(r + s));
         CellStep {
             state: vec![dropped(h.clone(), masks[0].as_ref()), c],
             output: h,
         }
     }
 
-    /// All products, since `X3` and `M3` are parts of them; what `a0` to `a7` are functions of; `a0`, `a1`, `a4` and `a5`; what the
-    /// other functions read; and `τ(p + c)`, `q`, `c`, `τ(r + s)` and `h`.
+    /// `X3` and `M3`; `a0` to `a7`; `p`, `q`, `r` and `s`; and `τ(p + c)`, `c`, `τ(r + s)` and `h`.
     fn numbers_kept(&self) -> usize {
-        // p: a0, a1 and their product; q: a sum; r: a4, a5 and their product; s: a sum; c: p + c; h: r + s and c ⊙ τ(r + s).
-        (2 * PARTS + PARTS + 4 + 7 + 5) * self.weight_hidden.lazy_shape()[0]
+        (2 + PARTS + 4 + 4) * self.weight_hidden.lazy_shape()[0]
     }
 
     fn name() -> &'static str {

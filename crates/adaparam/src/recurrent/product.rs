@@ -47,8 +47,11 @@ pub fn product_of_columns(
 
 /// `u` with a bias, if there is one.
 pub(crate) fn biased(u: Tensor<2>, bias: Option<&Param<Tensor<1>>>) -> Tensor<2> {
-    match bias {
-        Some(bias) => u + bias.val().unsqueeze(),
-        None => u,
+    let Some(bias) = bias else { return u };
+    let bias = bias.val();
+    #[cfg(feature = "kernels")]
+    if let Some(result) = fused::biased_in_window(&u, &bias) {
+        return result;
     }
+    u + bias.unsqueeze()
 }

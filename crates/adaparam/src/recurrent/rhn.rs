@@ -1,7 +1,7 @@
 use burn::module::{Module, Param};
-use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
 
+use super::activation::{sigmoid, tanh};
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::gates::split;
@@ -120,7 +120,7 @@ impl Cell for RhnCell {
                 None => from_state,
             };
             let [u_h, u_t] = split(u + bias.val().unsqueeze()); // [B, H] each
-            s = s.clone() + sigmoid(u_t) * (u_h.tanh() - s);
+            s = s.clone() + sigmoid(u_t) * (tanh(u_h) - s);
         }
         CellStep {
             output: s.clone(),
@@ -128,10 +128,10 @@ impl Cell for RhnCell {
         }
     }
 
-    /// At every depth `h` and `t` before their functions, `t`, `h − s` and `s`.
+    /// At every depth `h`, `t`, `h − s` and `s`.
     fn numbers_kept(&self) -> usize {
         let depth = self.weight_hidden.len();
-        5 * depth * self.weight_hidden[0].lazy_shape()[0]
+        4 * depth * self.weight_hidden[0].lazy_shape()[0]
     }
 
     fn name() -> &'static str {

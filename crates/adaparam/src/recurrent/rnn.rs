@@ -2,6 +2,7 @@ use burn::module::{Module, Param};
 use burn::nn::Initializer;
 use burn::tensor::{Device, Tensor};
 
+use super::activation::tanh;
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::kind::RecurrentKind;
@@ -92,16 +93,16 @@ impl Cell for RnnCell {
             .try_into()
             .expect("a plain recurrent layer has one state");
         let u = product(x, &self.weight_input) + product(h, &self.weight_hidden); // [B, H]
-        let h = biased(u, self.bias.as_ref()).tanh();
+        let h = tanh(biased(u, self.bias.as_ref()));
         CellStep {
             state: vec![dropped(h.clone(), masks[0].as_ref())],
             output: h,
         }
     }
 
-    /// What the tanh reads, and `h`.
+    /// `h`.
     fn numbers_kept(&self) -> usize {
-        2 * self.weight_hidden.lazy_shape()[0]
+        self.weight_hidden.lazy_shape()[0]
     }
 
     fn name() -> &'static str {

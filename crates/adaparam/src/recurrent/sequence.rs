@@ -1,5 +1,7 @@
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
+#[cfg(feature = "kernels")]
+use super::fused;
 use super::state::State;
 
 /// Takes `step` along the time axis, which is the first, and stacks what it gives out.
@@ -15,12 +17,20 @@ pub(crate) fn step_by_step(
 ) -> (Tensor<3>, State) {
     let [length, _, _] = input.dims();
     let mut outputs = Vec::with_capacity(length);
-    for x in input.iter_dim(0) {
-        let (output, after) = step(x.squeeze_dim(0), state);
+    for x in steps(input) {
+        let (output, after) = step(x, state);
         outputs.push(output);
         state = after;
     }
     (Tensor::stack(outputs, 0), state)
+}
+
+fn steps(input: Tensor<3>) -> Vec<Tensor<2>> {
+    #[cfg(feature = "kernels")]
+    if let Some(steps) = fused::steps_in_window(&input) {
+        return steps;
+    }
+    input.iter_dim(0).map(|x| x.squeeze_dim(0)).collect()
 }
 
 /// [`step_by_step`] for rows of different lengths: behind its end a row gives zeros and keeps its state.

@@ -1,8 +1,8 @@
 use burn::module::{Module, Param};
-use burn::tensor::activation::{log_sigmoid, sigmoid};
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::activation::{exp, log_sigmoid, sigmoid, tanh};
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::gates::{GATES, forget_gate_bias, split_gates};
@@ -127,9 +127,9 @@ impl Cell for SlstmCell {
             .clone()
             .max_pair(log_i.clone())
             .mask_where(is_first.clone(), log_i.clone());
-        let i = (log_i - m.clone()).exp();
-        let f = (kept - m.clone()).mask_fill(is_first, 0.0).exp();
-        let c = f.clone() * c + i.clone() * z.tanh();
+        let i = exp(log_i - m.clone());
+        let f = exp((kept - m.clone()).mask_fill(is_first, 0.0));
+        let c = f.clone() * c + i.clone() * tanh(z);
         let n = f * n + i;
         let h = sigmoid(o) * (c.clone() / n.clone());
         CellStep {
@@ -138,11 +138,10 @@ impl Cell for SlstmCell {
         }
     }
 
-    /// `u` of the gates; what the exponentials of `i` and `f` read, and give; `τ(u_z)`, `c`, `n`, `σ(u_o)`, `c / n` and `h`; two bytes
-    /// a unit of what is compared.
+    /// The logarithm of `f`, `i` and `f`; `τ(u_z)`, `c`, `n`, `σ(u_o)`, `c / n`, `h` and `m`; two bytes a unit of what is compared.
     fn numbers_kept(&self) -> usize {
         let d_hidden = self.weight_hidden.lazy_shape()[0];
-        (GATES + 10) * d_hidden + (2 * d_hidden).div_ceil(size_of::<f32>())
+        10 * d_hidden + (2 * d_hidden).div_ceil(size_of::<f32>())
     }
 
     fn name() -> &'static str {

@@ -239,6 +239,10 @@ impl<C: Cell> Recurrent for Stacked<C> {
         self.layers.iter().map(C::numbers_kept).sum::<usize>() + sum
     }
 
+    fn numbers_shared(&self) -> usize {
+        self.layers.iter().map(C::numbers_shared).sum()
+    }
+
     fn execution(&self) -> Execution {
         self.execution
     }

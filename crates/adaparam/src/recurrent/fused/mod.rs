@@ -10,6 +10,7 @@ mod engine;
 pub(crate) mod lstm;
 mod operation;
 mod packing;
+mod pointwise;
 mod product;
 mod workspace;
 
@@ -24,7 +25,10 @@ use arguments::Call;
 pub(crate) use engine::engine_here;
 pub use engine::{engine, on_engine, set_threads};
 pub use product::{KeptWeights, one_window};
-pub(crate) use product::{outside_windows, packed_product, window_of_unroll};
+pub(crate) use product::{
+    activated_in_window, biased_in_window, outside_windows, packed_product, split_in_window,
+    steps_in_window, window_of_unroll,
+};
 pub use workspace::Workspace;
 
 /// The window and where it is computed, if it is to be fused and kernels can compute it.

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use adaparam_kernels::Engine;
+use adaparam_kernels::feed_forward::Activation;
 use adaparam_kernels::gemm::{
     Panels, Scratch, Source, contiguous_groups, product as panel_product, transposed_product,
 };
@@ -25,9 +26,10 @@ use burn::backend::{Autodiff, Flex};
 use burn::tensor::Tensor;
 
 use super::engine_here;
+use super::pointwise::{self, Bias};
 use crate::located::{Context, Located, slice, tensor};
 
-type InGraph = FloatTensor<Autodiff<Flex>>;
+pub(super) type InGraph = FloatTensor<Autodiff<Flex>>;
 
 thread_local! {
     /// The window at work on this thread, if there is one.
@@ -39,6 +41,8 @@ thread_local! {
 struct Window {
     /// The weights so far.
     entries: Vec<Entry>,
+    /// And the biases.
+    biases: Vec<Bias>,
     /// Whether they outlive it; then none has a gradient.
     is_kept: bool,
 }
@@ -100,7 +104,11 @@ impl KeptWeights {
     pub fn during<R>(&mut self, work: impl FnOnce() -> R) -> R {
         let entries = std::mem::take(&mut self.0);
         let is_kept = true;
-        let _before = Before(WINDOW.replace(Some(Window { entries, is_kept })));
+        let _before = Before(WINDOW.replace(Some(Window {
+            entries,
+            biases: Vec::new(),
+            is_kept,
+        })));
         let result = work();
         self.0 = WINDOW.take().map_or_else(Vec::new, |window| window.entries);
         result
@@ -171,6 +179,33 @@ pub(crate) fn packed_product(
     Some(Tensor::from_primitive::<Autodiff<Flex, NoCheckpointing>>(
         result,
     ))
+}
+
+/// The parts of a tensor `[B, P N]`, each `[B, N]`; none outside of a window, or where Burn's own are as good.
+pub(crate) fn split_in_window<const P: usize>(u: &Tensor<2>) -> Option<[Tensor<2>; P]> {
+    let is_there = WINDOW.with_borrow(Option::is_some);
+    is_there.then(|| pointwise::split(u))?
+}
+
+/// The steps of a window `[T, B, N]`, each `[B, N]`; none outside of a window, or where Burn's own are as good.
+pub(crate) fn steps_in_window(input: &Tensor<3>) -> Option<Vec<Tensor<2>>> {
+    let is_there = WINDOW.with_borrow(Option::is_some);
+    is_there.then(|| pointwise::steps(input))?
+}
+
+/// `u` with a bias; none outside of a window, or where Burn's own sum is as good.
+pub(crate) fn biased_in_window(u: &Tensor<2>, bias: &Tensor<1>) -> Option<Tensor<2>> {
+    WINDOW.with_borrow_mut(|window| {
+        // What outlives a backward pass has no gradient.
+        let window = window.as_mut().filter(|window| !window.is_kept)?;
+        pointwise::biased(&mut window.biases, u, bias)
+    })
+}
+
+/// `φ(x)`; none outside of a window, or where kernels cannot compute it.
+pub(crate) fn activated_in_window(x: &Tensor<2>, activation: Activation) -> Option<Tensor<2>> {
+    let is_there = WINDOW.with_borrow(Option::is_some);
+    is_there.then(|| pointwise::activated(x, activation))?
 }
 
 /// The weight as the window has packed it, packed now if it has not been read before.
@@ -293,7 +328,7 @@ impl Weight {
 }
 
 /// The number of a token. It stands for nothing.
-fn zero() -> FlexTensor {
+pub(super) fn zero() -> FlexTensor {
     tensor(vec![0.0], [1])
 }
 
