@@ -233,10 +233,82 @@ class Slstm(Cell):
         return torch.stack(outputs)
 
 
+class Adaptive(nn.Module):
+    """A policy of the paper's kind around the gates of another cell: z = LSTM([x; h], z), pi = tanh(U z)."""
+
+    latent = 100
+
+    def __init__(self):
+        super().__init__()
+        wide = self.parts * HIDDEN
+        self.policy = nn.LSTMCell(2 * HIDDEN, self.latent)
+        self.widths = [HIDDEN, HIDDEN, wide, wide, wide]
+        self.projection = weight(sum(self.widths), self.latent)
+        self.w, self.u = weight(wide, HIDDEN), weight(wide, HIDDEN)
+        self.b = nn.Parameter(torch.zeros(wide))
+
+    def forward(self, x):
+        h, z = torch.zeros(BATCH, HIDDEN), (torch.zeros(BATCH, self.latent),) * 2
+        outputs = []
+        for x in x:
+            z = self.policy(torch.cat([x, h], 1), z)
+            d = torch.tanh(nn.functional.linear(z[0], self.projection)).split(self.widths, 1)
+            from_input = d[2] * nn.functional.linear(d[0] * x, self.w)
+            from_hidden = d[3] * nn.functional.linear(d[1] * h, self.u)
+            h = self.gates(from_input, from_hidden, d[4] * self.b, h)
+            outputs.append(h)
+        return torch.stack(outputs)
+
+
+class AdaptiveRnn(Adaptive):
+    parts = 1
+
+    def gates(self, from_input, from_hidden, bias, h):
+        return torch.tanh(from_input + from_hidden + bias)
+
+
+class AdaptiveGru(Adaptive):
+    parts = 3
+
+    def gates(self, from_input, from_hidden, bias, h):
+        x_r, x_u, x_n = (from_input + bias).chunk(3, -1)
+        h_r, h_u, h_n = from_hidden.chunk(3, -1)
+        r, update = torch.sigmoid(x_r + h_r), torch.sigmoid(x_u + h_u)
+        n = torch.tanh(x_n + r * h_n)
+        return n + update * (h - n)
+
+
+class HyperLstm(Cell):
+    parts, hyper, embedding = 4, 128, 4
+
+    def __init__(self):
+        super().__init__()
+        self.small = nn.LSTMCell(2 * HIDDEN, self.hyper)
+        inner = 4 * self.embedding
+        self.embeddings = nn.ModuleList(nn.Linear(self.hyper, inner, bias) for bias in (True, True, False))
+        self.scales = nn.ParameterList(weight(4, self.embedding, HIDDEN) for _ in range(3))
+
+    def scaled(self, number, hidden):
+        z = self.embeddings[number](hidden).view(BATCH, 4, self.embedding).transpose(0, 1)
+        return torch.bmm(z, self.scales[number]).transpose(0, 1).reshape(BATCH, 4 * HIDDEN)
+
+    def forward(self, x):
+        h, c = torch.zeros(BATCH, HIDDEN), torch.zeros(BATCH, HIDDEN)
+        small = (torch.zeros(BATCH, self.hyper),) * 2
+        outputs = []
+        for x, wx in zip(x, nn.functional.linear(x, self.w)):
+            small = self.small(torch.cat([h, x], 1), small)
+            d_h, d_x, shift = (self.scaled(number, small[0]) for number in range(3))
+            h, c = lstm_gates(d_h * self.hidden(h) + d_x * wx + shift + self.b, c)
+            outputs.append(h)
+        return torch.stack(outputs)
+
+
 # Our name of the cell with its keys, and the one here.
 CELLS = {
     "rnn": Rnn, "lstm": Lstm, "melis-lstm": Capped, "gru": Gru, "rhn:depth=5": Rhn, "nas": Nas, "mrnn": Mrnn, "mlstm": Mlstm,
     "mi-rnn": MiRnn, "mi-lstm": MiLstm, "mogrifier:rounds=5": Mogrifier, "min-gru": MinGru, "min-lstm": MinLstm, "slstm": Slstm,
+    "adaptive-rnn": AdaptiveRnn, "adaptive-gru": AdaptiveGru, "hyper-lstm": HyperLstm,
 }
 
 
