@@ -373,9 +373,9 @@ pub(crate) fn rows_backward(
             let wanted = Wanted {
                 x: d_x.map(|of| of.write()),
                 context: d_context.map(|of| of.write()),
-                parameters: &mut places,
             };
-            kernels.backward(&engine, &operands, output.read(), d_output.read(), wanted);
+            let (output, d_output) = (output.read(), d_output.read());
+            kernels.backward_into(&engine, &operands, output, d_output, wanted, &mut places);
         }
         let each = layer.parameters.iter().zip(&*gradients).zip(&d_parameters);
         for ((shape, from), to) in each {

@@ -272,6 +272,14 @@ fn an_adaptive_feed_forward_layer() {
             context: Some(&mut d_context),
         };
         let mut gradients = layer.backward(engine, &operands, &output, &d_output, wanted);
+        let mut written: Vec<Vec<f32>> = parameters
+            .iter()
+            .map(|of| vec![f32::NAN; of.len()])
+            .collect();
+        let mut places: Vec<&mut [f32]> = written.iter_mut().map(Vec::as_mut_slice).collect();
+        let wanted = Wanted::default();
+        layer.backward_into(engine, &operands, &output, &d_output, wanted, &mut places);
+        assert_eq!(written, gradients);
         gradients.extend([output, d_x, d_context]);
         assert!(gradients.iter().flatten().all(|x| x.is_finite()));
         gradients

@@ -61,8 +61,8 @@ enum Task {
     Sum { parameter: usize },
 }
 
-/// The gradient of every parameter.
-pub(super) fn of_parameters(
+/// Writes the gradient of every parameter, all of its numbers, and reads none.
+pub(super) fn write(
     engine: &Engine,
     shape: &Shape,
     numbering: &Numbering,
@@ -70,14 +70,9 @@ pub(super) fn of_parameters(
     tape: &Tape,
     packed: &[Packed],
     scratch: &mut Buffer,
-) -> Vec<Vec<f32>> {
+    gradients: &[Parts<'_, f32>],
+) {
     let (rows, instructions) = (operands.rows, engine.instructions());
-    let lengths = operands.parameters.iter().map(|parameter| parameter.len());
-    if rows == 0 {
-        return lengths.map(|len| vec![0.0; len]).collect();
-    }
-    // Nothing is written twice: zeros would be written by one thread and gradients by all, and every cache line would wander.
-    let mut gradients: Vec<Vec<f32>> = lengths.map(Vec::with_capacity).collect();
     let matrices = entered(shape, numbering, operands, tape);
     let mut tasks = Vec::new();
     for (matrix, (_, entered)) in matrices.iter().enumerate() {
@@ -98,15 +93,6 @@ pub(super) fn of_parameters(
 
     scratch.resize(engine.pool().threads() * rows * TASK);
     let scratch = Parts::new(scratch);
-    let shared: Vec<Parts<'_, f32>> = gradients
-        .iter_mut()
-        .zip(operands.parameters)
-        .map(|(gradient, parameter)| {
-            let memory = &mut gradient.spare_capacity_mut()[..parameter.len()];
-            // SAFETY: tasks only write.
-            unsafe { Parts::to_be_written(memory) }
-        })
-        .collect();
     engine
         .pool()
         .run(tasks.len(), |task, thread| match tasks[task] {
@@ -130,7 +116,7 @@ pub(super) fn of_parameters(
                     left = to.reads();
                 }
                 let n = packed.columns;
-                let out = Writes::new(&shared[*weight], first * n, n, count, n);
+                let out = Writes::new(&gradients[*weight], first * n, n, count, n);
                 // SAFETY: the left operand has these rows and columns, and these rows of the gradient are this task's.
                 unsafe {
                     transposed_tiles(
@@ -145,17 +131,10 @@ pub(super) fn of_parameters(
             }
             Task::Sum { parameter } => {
                 let packed = &packed[parameter];
-                let out = Writes::new(&shared[parameter], 0, packed.columns, 1, packed.columns);
+                let out = Writes::new(&gradients[parameter], 0, packed.columns, 1, packed.columns);
                 instructions.run(Sum { rows, packed, out });
             }
         });
-    drop(shared);
-    for (gradient, parameter) in gradients.iter_mut().zip(operands.parameters) {
-        // SAFETY: it has the room, and every number was written: a matrix by its tasks, which have all of its rows, each as
-        // wide as the matrix; a bias by its own.
-        unsafe { gradient.set_len(parameter.len()) };
-    }
-    gradients
 }
 
 /// Sums the rows of panels.

@@ -198,6 +198,66 @@ impl Layer {
         wanted: Wanted<'_>,
     ) -> Vec<Vec<f32>> {
         self.check(operands);
+        let lengths: Vec<usize> = self.lengths().collect();
+        if operands.rows == 0 {
+            return lengths.into_iter().map(|len| vec![0.0; len]).collect();
+        }
+        // Nothing is written twice: zeros would be written by one thread and gradients by all, and every cache line would wander.
+        let mut gradients: Vec<Vec<f32>> =
+            lengths.iter().copied().map(Vec::with_capacity).collect();
+        let places: Vec<Parts<'_, f32>> = gradients
+            .iter_mut()
+            .zip(&lengths)
+            .map(|(gradient, &len)| {
+                // SAFETY: gradients are only written.
+                unsafe { Parts::to_be_written(&mut gradient.spare_capacity_mut()[..len]) }
+            })
+            .collect();
+        self.back(engine, operands, output, d_output, wanted, &places);
+        drop(places);
+        for (gradient, len) in gradients.iter_mut().zip(lengths) {
+            // SAFETY: it has the room, and `gradients::write` has written every number: of a matrix by its tasks, which have all
+            // of its rows, each as wide as the matrix; of a bias by its own.
+            unsafe { gradient.set_len(len) };
+        }
+        gradients
+    }
+
+    /// [`backward`](Self::backward) that writes the parameters' gradients to slices, in their order.
+    ///
+    /// # Panics
+    /// As it does, and if a slice is of another length than the parameter.
+    pub fn backward_into(
+        &mut self,
+        engine: &Engine,
+        operands: &Operands<'_>,
+        output: &[f32],
+        d_output: &[f32],
+        wanted: Wanted<'_>,
+        gradients: &mut [&mut [f32]],
+    ) {
+        self.check(operands);
+        assert!(
+            self.lengths().eq(gradients.iter().map(|g| g.len())),
+            "lengths of the parameters' gradients"
+        );
+        if operands.rows == 0 {
+            gradients.iter_mut().for_each(|gradient| gradient.fill(0.0));
+            return;
+        }
+        let places: Vec<Parts<'_, f32>> = gradients.iter_mut().map(|g| Parts::new(g)).collect();
+        self.back(engine, operands, output, d_output, wanted, &places);
+    }
+
+    fn back(
+        &mut self,
+        engine: &Engine,
+        operands: &Operands<'_>,
+        output: &[f32],
+        d_output: &[f32],
+        wanted: Wanted<'_>,
+        gradients: &[Parts<'_, f32>],
+    ) {
         self.check_wanted(operands, output, d_output, &wanted);
         let Wanted {
             x: d_x,
@@ -244,7 +304,7 @@ impl Layer {
             backward.rows(part(rows, task, tasks), most, thread);
         });
         drop(backward);
-        gradients::of_parameters(
+        gradients::write(
             engine,
             &self.shape,
             &self.numbering,
@@ -252,7 +312,8 @@ impl Layer {
             &self.tape,
             &self.packed,
             &mut self.scratch,
-        )
+            gradients,
+        );
     }
 
     fn check(&self, operands: &Operands<'_>) {
