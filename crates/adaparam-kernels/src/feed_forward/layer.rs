@@ -242,7 +242,9 @@ impl Layer {
             "lengths of the parameters' gradients"
         );
         if operands.rows == 0 {
-            gradients.iter_mut().for_each(|gradient| gradient.fill(0.0));
+            for gradient in gradients {
+                gradient.fill(0.0);
+            }
             return;
         }
         let places: Vec<Parts<'_, f32>> = gradients.iter_mut().map(|g| Parts::new(g)).collect();
