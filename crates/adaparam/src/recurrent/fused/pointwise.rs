@@ -34,7 +34,7 @@ fn in_graph<const D: usize>(values: InGraph) -> Tensor<D> {
     Tensor::from_primitive::<Autodiff<Flex, NoCheckpointing>>(values)
 }
 
-/// The parts of a tensor `[B, P N]`, each `[B, N]`; none if it is nowhere or has no gradient.
+/// The parts of a tensor `[B, P N]`, each `[B, N]`; none if it is not on the CPU or has no gradient.
 pub(super) fn split<const P: usize>(u: &Tensor<2>) -> Option<[Tensor<2>; P]> {
     let [rows, width] = u.dims();
     let (values, node) = with_gradient(u)?;
@@ -49,7 +49,7 @@ pub(super) fn split<const P: usize>(u: &Tensor<2>) -> Option<[Tensor<2>; P]> {
     }))
 }
 
-/// The steps of a window `[T, B, N]`, each `[B, N]`; none if it is nowhere or has no gradient.
+/// The steps of a window `[T, B, N]`, each `[B, N]`; none if it is not on the CPU or has no gradient.
 pub(super) fn steps(input: &Tensor<3>) -> Option<Vec<Tensor<2>>> {
     let dims = input.dims();
     let (values, node) = with_gradient(input)?;
@@ -151,7 +151,7 @@ impl Backward<Flex, 1> for Join {
     }
 }
 
-/// `φ` of every number; none if the tensor is nowhere, or computes its activations again.
+/// `φ` of every number; none if the tensor is not on the CPU, or is of a graph that computes activations again.
 pub(super) fn activated(x: &Tensor<2>, activation: Activation) -> Option<Tensor<2>> {
     let located = Located::of(x.clone())?;
     let engine = engine_here();
@@ -246,7 +246,7 @@ impl fmt::Debug for Sums {
     }
 }
 
-/// `u` with a bias, which `biases` knows from then on; none if either is nowhere or has no gradient.
+/// `u` with a bias, which `biases` knows from then on; none if either is not on the CPU or has no gradient.
 pub(super) fn biased(biases: &mut Vec<Bias>, u: &Tensor<2>, bias: &Tensor<1>) -> Option<Tensor<2>> {
     let (u_values, u_node) = with_gradient(u)?;
     let (bias_values, bias_node) = with_gradient(bias)?;
