@@ -13,13 +13,13 @@ results/bench-cells.json.
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import time
 from pathlib import Path
 
 import torch
+from feed_forward import commit, processor
 from torch import nn
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -325,15 +325,6 @@ def milliseconds(cell):
     return statistics.median(times)
 
 
-def machine():
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            name = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        name = platform.processor()
-    return f"{name}, {os.cpu_count()} cores"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
@@ -353,8 +344,8 @@ def main():
             rows.append({"cell": name, **medians, "times_as_fast": ratio, "rounds": times})
             print(f"{name:20} {medians['adaparam']:8.1f} ms {medians['pytorch']:8.1f} ms  {ratio:.2f}x", flush=True)
         ours.stdin.close()
-    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
-    about = {"command": f"python3 bench/cells.py --rounds {rounds}", "commit": commit, "machine": machine(),
+    machine = f"{processor()}, {os.cpu_count()} cores"
+    about = {"command": f"python3 bench/cells.py --rounds {rounds}", "commit": commit(), "machine": machine,
              "hidden": HIDDEN, "batch": BATCH, "steps": STEPS, "torch": torch.__version__,
              "threads": torch.get_num_threads()}
     (ROOT / "results" / "bench-cells.json").write_text(json.dumps({**about, "cells": rows}, indent=1) + "\n")

@@ -198,6 +198,7 @@ impl Layer {
         wanted: Wanted<'_>,
     ) -> Vec<Vec<f32>> {
         self.check(operands);
+        self.check_wanted(operands, output, d_output, &wanted);
         let lengths: Vec<usize> = self.lengths().collect();
         if operands.rows == 0 {
             return lengths.into_iter().map(|len| vec![0.0; len]).collect();
@@ -237,6 +238,7 @@ impl Layer {
         gradients: &mut [&mut [f32]],
     ) {
         self.check(operands);
+        self.check_wanted(operands, output, d_output, &wanted);
         assert!(
             self.lengths().eq(gradients.iter().map(|g| g.len())),
             "lengths of the parameters' gradients"
@@ -260,7 +262,6 @@ impl Layer {
         wanted: Wanted<'_>,
         gradients: &[Parts<'_, f32>],
     ) {
-        self.check_wanted(operands, output, d_output, &wanted);
         let Wanted {
             x: d_x,
             context: d_context,

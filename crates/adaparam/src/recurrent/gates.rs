@@ -1,8 +1,8 @@
 use burn::module::Param;
 use burn::tensor::{Device, Tensor};
 
-#[cfg(feature = "kernels")]
 use super::activation::{sigmoid, tanh};
+#[cfg(feature = "kernels")]
 use super::fused;
 use super::masks::dropped;
 
