@@ -6,6 +6,8 @@ use adaparam_lm::ModelSpec;
 const LARGEST: usize = 65_536;
 
 /// The same model with the hidden state whose number of parameters is nearest to `parameters`.
+///
+/// The last layer is as wide as the word vectors, so a stack of one layer gets its size by these.
 pub(super) fn with_parameters(
     model: &ModelSpec,
     vocabulary: usize,
@@ -13,11 +15,15 @@ pub(super) fn with_parameters(
 ) -> ModelSpec {
     let sized = |hidden| ModelSpec {
         hidden,
+        embedding: if model.layers == 1 {
+            hidden
+        } else {
+            model.embedding
+        },
         ..model.clone()
     };
     let count = |hidden| sized(hidden).parameter_count(vocabulary);
     let mut above = 1;
-    // A stack of one layer has no hidden size to choose.
     while count(above) < parameters && above < LARGEST {
         above *= 2;
     }
@@ -55,6 +61,19 @@ mod tests {
                 assert_eq!(found.hidden, hidden);
             }
         }
+    }
+
+    #[test]
+    fn one_layer_gets_its_size_by_the_word_vectors() {
+        let model = ModelSpec {
+            cell: CellChoice::named("rhn"),
+            layers: 1,
+            ..ModelSpec::default()
+        };
+        let found = with_parameters(&model, 10_000, 900_000);
+        assert_eq!(found.embedding, found.hidden);
+        let count = found.parameter_count(10_000) as f64;
+        assert!((count / 900_000.0 - 1.0).abs() < 0.01, "{count}");
     }
 
     #[test]

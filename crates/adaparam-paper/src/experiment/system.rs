@@ -91,6 +91,7 @@ fn of_table_2() -> Vec<ModelRow> {
                 "The size is a slip: this is the configuration of 66M; 24M is what Melis et al. print for it.",
             ),
         system!("rhn", "RHN, Zilly et al. 2016", "rhn")
+            .made_by(&[("model.layers", "1")])
             .published("ptb-rhn", Some("24M"), Some(67.9), 65.4)
             .remarked("Its authors say 23M, and the count is 23.48M."),
         system!("nas", "NAS, Zoph and Le 2016", "nas").published("ptb-nas-54m", Some("54M"), None, 62.4),
@@ -129,11 +130,11 @@ fn of_table_3() -> Vec<ModelRow> {
     ]
 }
 
-/// Another cell with policies, whose latent variable is as large as that of the paper's own model.
-fn adaptive(kind: &str, own: &CellChoice) -> CellChoice {
-    let mut values = own.settings().values();
-    values.retain(|key, _| key == "latent");
-    CellChoice::new(kind, values).unwrap_or_else(|_| CellChoice::named(kind))
+/// Another cell with a small network beside it, whose size, the key `size`, is that of the latent variable of the paper's own model.
+fn with_latent(kind: &str, size: &str, own: &CellChoice) -> CellChoice {
+    let latent = own.settings().values().remove("latent");
+    let values = latent.into_iter().map(|latent| (size.to_owned(), latent));
+    CellChoice::new(kind, values.collect()).unwrap_or_else(|_| CellChoice::named(kind))
 }
 
 /// Systems of the paper's related work, and newer ones.
@@ -145,7 +146,12 @@ fn related() -> Vec<ModelRow> {
         system!("mlstm", "mLSTM, Krause et al. 2016", "mlstm"),
         system!("mi-rnn", "MI-RNN, Wu et al. 2016", "mi-rnn"),
         system!("mi-lstm", "MI-LSTM, Wu et al. 2016", "mi-lstm"),
-        system!("hyper-lstm", "HyperLSTM, Ha et al. 2016", "hyper-lstm"),
+        row("hyper-lstm", "HyperLSTM, Ha et al. 2016", "", |cell| {
+            with_latent("hyper-lstm", "hyper", cell)
+        })
+        .of_cell("hyper-lstm")
+        .clipped(5.0)
+        .dropping(0.75),
         system!(
             "mogrifier",
             "Mogrifier LSTM, Melis et al. 2019",
@@ -157,11 +163,11 @@ fn related() -> Vec<ModelRow> {
         system!("lstm-mos", "LSTM, mixture of softmaxes", "lstm").mixing(5),
         hybrid("recurrent-mos", "aLSTM, mixture of softmaxes", "").mixing(5),
         row("adaptive-rnn", "aRNN", "", |cell| {
-            adaptive("adaptive-rnn", cell)
+            with_latent("adaptive-rnn", "latent", cell)
         })
         .of_cell("adaptive-rnn"),
         row("adaptive-gru", "aGRU", "", |cell| {
-            adaptive("adaptive-gru", cell)
+            with_latent("adaptive-gru", "latent", cell)
         })
         .of_cell("adaptive-gru"),
     ];
