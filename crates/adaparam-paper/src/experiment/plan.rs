@@ -34,11 +34,13 @@ pub struct PlanChoices {
 }
 
 impl Experiment {
-    /// Every run of this experiment: the first seed or draw of every model, then the second, and so on.
+    /// Every run of this experiment: the first seed or draw of every model, then the second, and so on. The paper's own models
+    /// come before those of others, so that what ends early has what the others are compared with.
     ///
     /// `data_folder` is read only where the size of the vocabulary is not known beforehand.
     pub fn plan(self, choices: &PlanChoices, data_folder: &Path) -> Result<Manifest, PaperError> {
-        let rows = self.chosen(choices.scale, &choices.systems)?;
+        let mut rows = self.chosen(choices.scale, &choices.systems)?;
+        rows.sort_by_key(|row| row.group != Group::Own);
         self.plan_of(rows, choices, data_folder)
     }
 
@@ -241,7 +243,8 @@ mod tests {
                     ..choices(scale)
                 };
                 let manifest = planned(experiment, &choices);
-                let own = manifest.runs.last().unwrap();
+                let own = &manifest.runs[0];
+                assert_eq!(own.row, "lstm");
                 assert!(manifest.runs.iter().any(|run| run.row == "gru"));
                 for run in &manifest.runs {
                     let ratio = parameters(run) / parameters(own);

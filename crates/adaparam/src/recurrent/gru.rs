@@ -4,6 +4,7 @@ use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::activation::{sigmoid, tanh};
+use super::between::between;
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::gates::split;
@@ -166,7 +167,7 @@ impl Cell for GruCell {
                 (u, tanh(x_n + h_n))
             }
         };
-        let output = u.clone() * (h - n.clone()) + n;
+        let output = between(n, h, u);
         CellStep {
             state: vec![output.clone()],
             output,

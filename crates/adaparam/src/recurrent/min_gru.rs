@@ -4,6 +4,7 @@ use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::activation::sigmoid;
+use super::between::between;
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::gates::split;
@@ -137,7 +138,7 @@ impl Cell for MinGruCell {
         let [z, n] = split(u); // [B, H] each
         // What it carries on is not dropped: kept units would grow with every step.
         let n = dropped(self.candidate.of(n), masks[0].as_ref());
-        let h = h.clone() + sigmoid(z) * (n - h);
+        let h = between(h, n, sigmoid(z));
         CellStep {
             state: vec![h.clone()],
             output: h,

@@ -2,8 +2,11 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
 use super::activation::{log_sigmoid, sigmoid};
+use super::between::between;
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
+#[cfg(feature = "kernels")]
+use super::fused;
 use super::gates::split;
 use super::kind::RecurrentKind;
 use super::masks::dropped;
@@ -88,6 +91,15 @@ pub struct MinLstmCell {
     candidate: MinimalCandidate,
 }
 
+/// `σ(i) / (σ(i) + σ(f))` by logarithms: gates that are both shut would be 0 / 0.
+fn share_of_two(i: Tensor<2>, f: Tensor<2>) -> Tensor<2> {
+    #[cfg(feature = "kernels")]
+    if let Some(share) = fused::gate_share_in_window(&i, &f) {
+        return share;
+    }
+    sigmoid(log_sigmoid(i) - log_sigmoid(f))
+}
+
 impl Cell for MinLstmCell {
     fn d_input(&self) -> usize {
         self.weight_input.lazy_shape()[0]
@@ -108,11 +120,10 @@ impl Cell for MinLstmCell {
         let [h] = state.try_into().expect("a minimal LSTM has one state");
         let u = biased(product(x, &self.weight_input), self.bias.as_ref()); // [B, 3H]
         let [f, i, n] = split(u); // [B, H] each
-        // `i / (f + i)` by logarithms: gates that are both shut would be 0 / 0.
-        let written = sigmoid(log_sigmoid(i) - log_sigmoid(f));
+        let written = share_of_two(i, f);
         // What it carries on is not dropped: kept units would grow with every step.
         let n = dropped(self.candidate.of(n), masks[0].as_ref());
-        let h = h.clone() + written * (n - h);
+        let h = between(h, n, written);
         CellStep {
             state: vec![h.clone()],
             output: h,

@@ -95,6 +95,7 @@ mod adaptive_cell;
 mod adaptive_gru;
 mod adaptive_lstm;
 mod adaptive_rnn;
+mod between;
 mod bidirectional;
 mod cell;
 mod contract;

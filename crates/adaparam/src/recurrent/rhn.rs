@@ -2,12 +2,13 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
 use super::activation::{sigmoid, tanh};
+use super::between::between;
 use super::cell::{Cell, CellStep};
 use super::contract::Recurrent;
 use super::gates::split;
 use super::kind::RecurrentKind;
 use super::masks::dropped;
-use super::product::product;
+use super::product::{biased, product};
 use super::sizes::StackSizes;
 use super::slot::Slot;
 use super::stacked::Stacked;
@@ -119,8 +120,8 @@ impl Cell for RhnCell {
                 Some(from_input) => from_input + from_state,
                 None => from_state,
             };
-            let [u_h, u_t] = split(u + bias.val().unsqueeze()); // [B, H] each
-            s = s.clone() + sigmoid(u_t) * (tanh(u_h) - s);
+            let [u_h, u_t] = split(biased(u, Some(bias))); // [B, H] each
+            s = between(s, tanh(u_h), sigmoid(u_t));
         }
         CellStep {
             output: s.clone(),

@@ -6,7 +6,9 @@
 
 pub(crate) mod adaptive_lstm;
 mod arguments;
+mod between;
 mod engine;
+mod gate_share;
 pub(crate) mod lstm;
 mod operation;
 mod packing;
@@ -26,8 +28,8 @@ pub(crate) use engine::engine_here;
 pub use engine::{engine, on_engine, set_threads};
 pub use product::{KeptWeights, one_window};
 pub(crate) use product::{
-    activated_in_window, biased_in_window, outside_windows, packed_product, split_in_window,
-    steps_in_window, window_of_unroll,
+    activated_in_window, between_in_window, biased_in_window, gate_share_in_window,
+    outside_windows, packed_product, split_in_window, steps_in_window, window_of_unroll,
 };
 pub use workspace::Workspace;
 

@@ -25,7 +25,9 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Flex};
 use burn::tensor::Tensor;
 
+use super::between;
 use super::engine_here;
+use super::gate_share;
 use super::pointwise::{self, Bias};
 use crate::located::{Context, Located, slice, tensor};
 
@@ -206,6 +208,22 @@ pub(crate) fn biased_in_window(u: &Tensor<2>, bias: &Tensor<1>) -> Option<Tensor
 pub(crate) fn activated_in_window(x: &Tensor<2>, activation: Activation) -> Option<Tensor<2>> {
     let is_there = WINDOW.with_borrow(Option::is_some);
     is_there.then(|| pointwise::activated(x, activation))?
+}
+
+/// `from + share ⊙ (to − from)`; none outside of a window, or where kernels cannot compute it.
+pub(crate) fn between_in_window(
+    from: &Tensor<2>,
+    to: &Tensor<2>,
+    share: &Tensor<2>,
+) -> Option<Tensor<2>> {
+    let is_there = WINDOW.with_borrow(Option::is_some);
+    is_there.then(|| between::between(from, to, share))?
+}
+
+/// `σ(i) / (σ(i) + σ(f))`; none outside of a window, or where kernels cannot compute it.
+pub(crate) fn gate_share_in_window(i: &Tensor<2>, f: &Tensor<2>) -> Option<Tensor<2>> {
+    let is_there = WINDOW.with_borrow(Option::is_some);
+    is_there.then(|| gate_share::gate_share(i, f))?
 }
 
 /// The weight as the window has packed it, packed now if it has not been read before.
