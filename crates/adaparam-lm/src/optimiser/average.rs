@@ -134,7 +134,7 @@ adaparam::settings! {
 adaparam::settings! {
     /// The keys of `kind = "exponential"`.
     pub struct ExponentialAverage {
-        /// share of the average that stays at each update
+        /// share of the average that stays at each update; less at first, so that untrained weights are soon forgotten
         pub decay: f64 = 0.999, probability();
         /// epochs without a lower validation loss after which averaging begins; 0 not to ask
         pub patience: u64 = 0, within(0..=1_000_000);
@@ -256,6 +256,12 @@ impl Averaged {
     }
 }
 
+/// The share of an exponential average of so many weights that stays at most: by then about a tenth of the updates count. With a
+/// decay of 0.999 from the start, half of the average after 700 updates would be the weights that training began with.
+fn stays_at_most(count: u64) -> f64 {
+    (1 + count) as f64 / (10 + count) as f64
+}
+
 impl Optimiser for Averaged {
     fn update(
         &mut self,
@@ -269,7 +275,7 @@ impl Optimiser for Averaged {
             let share = match (self.average.count, self.decay) {
                 (0, _) => 1.0,
                 (count, None) => 1.0 / (count + 1) as f64,
-                (_, Some(decay)) => 1.0 - decay,
+                (count, Some(decay)) => 1.0 - decay.min(stays_at_most(count)),
             };
             self.average.take(weights, share as f32);
         }
@@ -356,13 +362,29 @@ mod tests {
     #[test]
     fn an_exponential_average_forgets() {
         let losses: [&[f64]; 3] = [&[1.0], &[1.0, 1.0], &[1.0, 1.0, 1.0]];
-        let settings = ExponentialAverage {
-            decay: 0.75,
+        let with_decay = |decay| ExponentialAverage {
+            decay,
             ..ExponentialAverage::default()
         };
         near(
-            &averages(&settings, &losses),
-            &[Some(0.9), Some(0.875), Some(0.831_25)],
+            &averages(&with_decay(0.1), &losses),
+            &[Some(0.9), Some(0.81), Some(0.711)],
+        );
+    }
+
+    #[test]
+    fn an_exponential_average_soon_forgets_where_training_began() {
+        // At first 2/11, then 3/12 of it stays, not 0.999.
+        let losses: [&[f64]; 3] = [&[1.0], &[1.0, 1.0], &[1.0, 1.0, 1.0]];
+        let second = 0.8 + 0.1 * 2.0 / 11.0;
+        near(
+            &averages(&ExponentialAverage::default(), &losses),
+            &[Some(0.9), Some(second), Some(0.7 + (second - 0.7) * 0.25)],
+        );
+        let stays: Vec<f64> = [10, 1_000, 100_000].map(stays_at_most).to_vec();
+        assert!(
+            stays[0] < 0.6 && stays[1] < 0.992 && stays[2] > 0.999,
+            "{stays:?}"
         );
     }
 
