@@ -22,7 +22,7 @@ use crate::interrupt::stop_flag;
 use crate::memory::refuse_what_cannot_be_read;
 use crate::reading_progress::ReadingProgress;
 use crate::say::{alert, or_end, remark, say};
-use crate::training::{in_bits, report_opened};
+use crate::training::{ToldBits, report_opened};
 use crate::tuning::{self, Search, Searched, TuneChoice, Tuning};
 use crate::visible::{refuse_raw_on_a_terminal, visible};
 
@@ -131,8 +131,8 @@ impl Eval {
             && self.text.is_none()
         {
             bail!(
-                "{}: was trained on files of its maker ({}), and a model does not choose which files are read: name the \
-                 text with --text FILE; --part valid or test cuts it as training does",
+                "{}: its text ({}) is not in the file; name it with `--text FILE`; --part valid or test cuts it as training \
+                 does",
                 model.display(),
                 path.display()
             );
@@ -195,9 +195,7 @@ impl Eval {
     ) -> anyhow::Result<()> {
         let snapshot = &opened.snapshot;
         let [valid, test] = pieces else {
-            bail!(
-                "--tune: searches on a validation text and tells of a test text; --text names a file, which is neither"
-            );
+            bail!("--tune: needs a validation and a test text; `--text` gives only one file");
         };
         let batch = self.batch.unwrap_or(test.batch);
         let ids = [&valid.text, &test.text].map(|text| snapshot.vocabulary.encode(text));
@@ -347,6 +345,7 @@ impl Eval {
         } = told;
         let unknown = snapshot.vocabulary.unknown(&piece.text);
         let tokens = snapshot.vocabulary.tokens();
+        let told_bits = ToldBits::new(tokens, tokens.per_character(piece.text.content()));
         if self.json {
             let mut line = json!({
                 "part": piece.name, "text": piece.text.path().display().to_string(), "words": evaluation.words,
@@ -359,9 +358,7 @@ impl Eval {
                     "perplexity_ratio": evaluation.perplexity() / before.perplexity(),
                 });
             }
-            if tokens.is_measured_in_bits() {
-                line[format!("bits_per_{}", tokens.unit())] = json!(evaluation.bits());
-            }
+            told_bits.add_to(&mut line, evaluation.loss());
             if let Some(name) = name {
                 line["scoring"] = json!(name);
             }
@@ -381,7 +378,7 @@ impl Eval {
             "{}: perplexity {:.2}{}, loss {:.4}, {}{}",
             piece.name,
             evaluation.perplexity(),
-            in_bits(tokens, evaluation.loss()),
+            told_bits.of(evaluation.loss()),
             evaluation.loss(),
             tokens.counted(evaluation.words),
             bolt_ons::told(scoring)

@@ -110,7 +110,9 @@ impl Resume {
             snapshot.change(config)?;
         }
         if !self.changes.is_empty() {
-            warn_of_cuts(&snapshot.config.train, Some(epochs_before));
+            // Cuts that are given here were not set for the epochs of before.
+            let given = self.changes.iter().any(|(key, _)| key == "train.cut_after");
+            warn_of_cuts(&snapshot.config.train, (!given).then_some(epochs_before));
         }
         let train = &snapshot.config.train;
         if snapshot.counters.epoch >= train.epochs {
@@ -217,7 +219,7 @@ fn report_missing(run: &Path, from: &Path, snapshot: &Snapshot) {
     }
     if !has_config {
         alert!(
-            "warning: {}: is missing: written anew as {} has it, with train.seed = {}",
+            "warning: {}: is missing: recreated from {}, with train.seed = {}",
             config.display(),
             from.display(),
             snapshot.config.train.seed

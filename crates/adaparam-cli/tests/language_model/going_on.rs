@@ -169,7 +169,9 @@ fn cuts_that_do_not_fit_the_epochs_are_warned_about() {
     };
     let told = train(&["--set", "train.epochs=2"], "late");
     assert!(
-        told.contains("warning: the learning rate is never cut after epoch 2"),
+        told.contains(
+            "warning: the cut after epoch 2 is never reached: training ends with epoch 2;"
+        ),
         "{told}"
     );
     let told = train(
@@ -200,6 +202,20 @@ fn cuts_that_do_not_fit_the_epochs_are_warned_about() {
     );
     let told = stderr(&tiny.run(&["resume", "shares", "--set", "train.epochs=4"]));
     assert!(!told.contains("warning"), "{told}");
+
+    // Cuts that come with the new number of epochs were set for it.
+    let given = [
+        "--set",
+        "train.epochs=7",
+        "--set",
+        "train.cut_after=[4, 20]",
+    ];
+    let told = stderr(&tiny.run(&[&["resume", "run"][..], &given].concat()));
+    assert!(
+        !told.contains("was set for")
+            && told.contains("the cut after epoch 20 is never reached: training ends with epoch 7"),
+        "{told}"
+    );
 }
 
 #[test]
