@@ -24,11 +24,11 @@ pub(crate) fn advised(mut error: clap::Error) -> clap::Error {
     if !command.is_some_and(|command| ["train", "resume", "sweep"].contains(&command.as_str())) {
         return error;
     }
-    let flag = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(flag)) => flag.clone(),
-        _ => return error,
+    let advice = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) => advice(flag, &arguments),
+        _ => None,
     };
-    if let Some(advice) = advice(&flag, &arguments) {
+    if let Some(advice) = advice {
         let advice = vec![StyledStr::from(advice)];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(advice));
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use adaparam_lm::{Cells, Family, LanguageModelConfig, nearest, preset, presets};
+use adaparam_lm::{Cells, DataSpec, Family, LanguageModelConfig, nearest, preset, presets};
 use adaparam_runs::ordinary_file;
 use anyhow::{Context, bail};
 
@@ -78,6 +78,12 @@ pub(crate) fn with_changes(
             .context("--set (`adaparam show --keys` lists all keys)")?;
     }
     Ok(config)
+}
+
+/// Whether a file that a configuration names as its text is not there.
+pub(crate) fn is_text_gone(data: &DataSpec) -> bool {
+    let mut files = [&data.train, &data.valid, &data.test].into_iter().flatten();
+    files.any(|file| !file.exists())
 }
 
 /// Whether changes name the text to train on.

@@ -268,11 +268,14 @@ fn curves(run: &RunHistory) -> Section {
         description: "Learning rate for a window of the usual length, by epoch.".to_owned(),
         x: Axis::whole("epoch"),
         y: Axis::log("learning rate"),
-        series: vec![Line::new(
-            "learning rate",
-            Colour::Green,
-            points(run, |epoch| Some(epoch.learning_rate)),
-        )],
+        series: vec![
+            Line::new(
+                "learning rate",
+                Colour::Green,
+                points(run, |epoch| Some(epoch.learning_rate)),
+            )
+            .stepped(),
+        ],
         size: Size::FIGURE,
         ..Lines::default()
     };

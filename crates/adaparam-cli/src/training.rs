@@ -276,11 +276,10 @@ pub(crate) fn doubtful_cuts(train: &TrainSpec, epochs_before: Option<u64>) -> Ve
             1 => ("cut", "is"),
             _ => ("cuts", "are"),
         };
-        let advice = match planned {
-            Some(_) => "",
-            None => {
-                "; --set 'train.cut_at=[0.53, 0.84]' gives cuts as shares of the epochs, --set 'train.cut_after=[]' none"
-            }
+        let advice = if planned.is_some() {
+            ""
+        } else {
+            "; --set 'train.cut_at=[0.53, 0.84]' gives cuts as shares of the epochs, --set 'train.cut_after=[]' none"
         };
         doubts.push(format!(
             "the {cuts} after epoch {} {are} never reached: training ends with epoch {}{advice}",

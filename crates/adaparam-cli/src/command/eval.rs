@@ -10,7 +10,7 @@ use adaparam_lm::{
     BoltOnResults, DataSpec, Evaluation, OpenedModel, Precision, Scored, Scoring, Snapshot,
     TextSource, evaluate, open_model,
 };
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -20,6 +20,7 @@ use crate::compute_choice::{ComputeChoice, ReadingPrecision};
 use crate::data_folder::data_folder;
 use crate::interrupt::stop_flag;
 use crate::memory::refuse_what_cannot_be_read;
+use crate::model_choice::is_text_gone;
 use crate::reading_progress::ReadingProgress;
 use crate::say::{alert, or_end, remark, say};
 use crate::training::{ToldBits, report_opened};
@@ -30,19 +31,25 @@ use crate::visible::{refuse_raw_on_a_terminal, visible};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  adaparam eval runs/quick-seed-1                        validation and test perplexity
-  adaparam eval runs/quick-seed-1 --text letter.txt      of a text of your own
-  adaparam eval runs/quick-seed-1 --part test --tokens   each word with its loss in nats
-  adaparam eval model.safetensors --text my.txt --part test   an exported file, whose own text must be named
-  adaparam eval runs/quick-seed-1 --precision int8 --compare f32   what weights of a byte cost
+  adaparam eval runs/quick-seed-1
+      validation and test perplexity
+  adaparam eval runs/quick-seed-1 --text letter.txt
+      of a text of your own
+  adaparam eval runs/quick-seed-1 --part test --tokens
+      each word with its loss in nats
+  adaparam eval model.safetensors --text my.txt --part test
+      an exported file, whose own text must be named
+  adaparam eval runs/quick-seed-1 --precision int8 --compare f32
+      what weights of a byte cost
   adaparam eval runs/ptb --cache window=500,theta=0.5,lambda=0.1
   adaparam eval runs/ptb --dynamic rate=5e-5,decay=0.002 --temperature 1.05
-  adaparam eval runs/ptb --tune --budget 20m             the best numbers for all three, and what they come to
+  adaparam eval runs/ptb --tune --budget 20m
+      the best numbers for all three, and what they come to
   adaparam eval runs/ptb --tune cache,temperature
 
-Perplexity is exp of the mean loss over every predicted word, each counted once: all words of a column but its first,
-end-of-line words included. Where the model's tokens are characters or bytes, the loss is also told in bits per
-character or byte. The validation text is read in 10 columns, all else in one, unless --batch says otherwise.
+Perplexity is exp of the mean loss over every predicted word, each counted once: all words of a column but its first, \
+end-of-line words included. Where the model's tokens are characters or bytes, the loss is also told in bits per \
+character, and per byte. The validation text is read in 10 columns, all else in one, unless --batch says otherwise.
 
 --cache, --dynamic and --temperature work on every trained model and combine; docs/evaluation.md says what they do. \
 --dynamic reads the training text once and keeps what it has measured in the run's folder. --tune reads all texts in as \
@@ -431,7 +438,14 @@ impl Eval {
                 },
             },
         };
-        let texts = set.read(&data_folder(self.data.as_deref())?)?;
+        let texts = set.read(&data_folder(self.data.as_deref())?);
+        let texts = texts.map_err(|error| {
+            if self.text.is_none() && is_text_gone(&set) {
+                anyhow!("{error}; bring the text back, or name another with --text")
+            } else {
+                error.into()
+            }
+        })?;
         let words = Vocabulary::new(set.tokens, &texts.train, set.min_count);
         if words != snapshot.vocabulary {
             bail!(

@@ -42,7 +42,7 @@ Examples:
   adaparam reproduce ablation --scale small --out runs/ablation   the same plan, then a report
 
 A run goes on from its newest checkpoint and is left alone once it has ended, so every command may be given again. \
-Any number of processes may share a sweep's folder: each run is locked by the process that is at it.")]
+Any number of processes may share a sweep's folder: each run is locked by the process that trains it.")]
 pub(crate) struct Sweeps {
     #[command(subcommand)]
     action: Action,

@@ -300,7 +300,8 @@ fn words_of_another_text_are_matched_by_name_and_the_rest_is_said() {
     let told = stderr(&output);
     assert!(output.status.success(), "{told}");
     assert!(
-        told.contains("14 keep their vectors, new are 2 (") && told.contains("1 (mate)"),
+        told.contains("14 of 16 words occur in the other run; 2 (")
+            && told.contains("1 (mate) are not in this text"),
         "{told}"
     );
     let words = &json(&tiny, "new/record.json")["from"]["words"];
@@ -366,7 +367,7 @@ fn words_of_another_text_are_matched_by_name_and_the_rest_is_said() {
         "--set",
         "train.epochs=1",
     ]));
-    assert!(told.contains("warning: few words are known"), "{told}");
+    assert!(told.contains("warning: only "), "{told}");
     let error = tiny.refused(&[
         "train",
         "quick-char",
@@ -377,7 +378,10 @@ fn words_of_another_text_are_matched_by_name_and_the_rest_is_said() {
         "--out",
         "no",
     ]);
-    assert!(error.contains("was trained on words"), "{error}");
+    assert!(
+        error.contains("that run uses words, this one characters; add `--set data.tokens=words`"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -418,7 +422,7 @@ fn the_folder_of_a_run_is_not_trained_into_and_both_ways_on_are_offered() {
     train(&tiny, 1, "run");
     let error = tiny.refused(&["train", "tiny.toml", "--out", "run"]);
     for part in [
-        "run: holds a finished run of 1 epochs",
+        "run: holds a finished run of 1 epoch:",
         "adaparam resume run --set train.epochs=2",
         "adaparam train --from run --out",
     ] {
@@ -426,7 +430,7 @@ fn the_folder_of_a_run_is_not_trained_into_and_both_ways_on_are_offered() {
     }
     let told = stderr(&tiny.run(&["resume", "run"]));
     assert!(
-        told.contains("this run is finished: 1 epochs are done"),
+        told.contains("this run is finished after 1 epoch;"),
         "{told}"
     );
     let code = interrupt(

@@ -189,6 +189,18 @@ fn french_is_cut_at_elisions_and_marks_and_written_without_gaps() {
         vocabulary.lines().any(|name| name == "\\sl'"),
         "{vocabulary}"
     );
+    let told = stderr(&tiny.run(&[
+        "generate",
+        "unicode-words",
+        "--prompt",
+        "la zzz",
+        "--max-words",
+        "1",
+    ]));
+    assert!(
+        told.contains("--prompt: `zzz` is not in the vocabulary"),
+        "{told}"
+    );
     let prompt = "Jusqu'à la Fourmi, dit-elle";
     let line = tiny.done(&[
         "generate",

@@ -31,8 +31,7 @@ fn a_model_does_not_choose_which_files_are_read() {
     ] {
         let error = tiny.refused(command);
         assert!(
-            error.contains("a model does not choose which files are read")
-                && error.contains("--text FILE"),
+            error.contains("is not in the file; name it with `--text FILE`"),
             "{command:?}: {error}"
         );
         assert!(error.contains("text.txt"), "{error}");
