@@ -16,6 +16,7 @@ mod data_folder;
 mod device;
 mod experiment_choice;
 mod exploring;
+mod flag_of_a_key;
 mod interrupt;
 mod memory;
 mod model_choice;
@@ -60,7 +61,7 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(&flag_of_a_key::advised(error)),
     };
     let code = match cli.run() {
         Ok(Verdict::Done) => ExitCode::SUCCESS,

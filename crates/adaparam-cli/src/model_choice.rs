@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use adaparam_lm::{LanguageModelConfig, nearest, preset, presets};
+use adaparam_lm::{Cells, DataSpec, Family, LanguageModelConfig, nearest, preset, presets};
 use adaparam_runs::ordinary_file;
 use anyhow::{Context, bail};
 
@@ -13,13 +13,7 @@ pub(crate) fn configuration(name: &str) -> anyhow::Result<LanguageModelConfig> {
     }
     let path = Path::new(name);
     if !path.exists() {
-        let names: Vec<&str> = presets().iter().map(|preset| preset.name).collect();
-        let hint = nearest(name, names.iter().copied())
-            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        bail!(
-            "{name}: neither a file nor a preset{hint}; presets are {} (`adaparam show` tells what each is)",
-            names.join(", ")
-        );
+        bail!("{}", no_such_model(name));
     }
     let text = ordinary_file::read_to_string(path)
         .map_err(|error| anyhow::anyhow!("{}: cannot read this file: {error}", path.display()))?;
@@ -27,6 +21,36 @@ pub(crate) fn configuration(name: &str) -> anyhow::Result<LanguageModelConfig> {
         &path.display().to_string(),
         &text,
     )?)
+}
+
+/// What to say of a name that is neither a preset's nor a file's.
+fn no_such_model(name: &str) -> String {
+    if name.contains(['/', '\\']) || name.ends_with(".toml") {
+        return format!("{name}: there is no such file or folder");
+    }
+    let presets = presets();
+    let cell = nearest(name, Cells::kinds().iter().map(|kind| kind.name));
+    let of_that_cell = || {
+        let cell = cell?;
+        let mut presets = presets.iter();
+        presets.find(|preset| preset.config.model.cell.settings().kind() == cell)
+    };
+    let near = nearest(name, presets.iter().map(|preset| preset.name));
+    let near = near.or_else(|| Some(of_that_cell()?.name));
+    let hint = match (near, cell) {
+        (Some(near), _) => format!("did you mean `{near}`? (`adaparam show` lists all presets)"),
+        (None, Some(cell)) => format!(
+            "for a model with that cell: `adaparam train quick --set model.cell.kind={cell}`"
+        ),
+        (None, None) => {
+            let names: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
+            format!(
+                "presets are {} (`adaparam show` tells what each is)",
+                names.join(", ")
+            )
+        }
+    };
+    format!("{name}: neither a file nor a preset; {hint}")
 }
 
 /// `key=value` of `--set`.
@@ -56,6 +80,12 @@ pub(crate) fn with_changes(
     Ok(config)
 }
 
+/// Whether a file that a configuration names as its text is not there.
+pub(crate) fn is_text_gone(data: &DataSpec) -> bool {
+    let mut files = [&data.train, &data.valid, &data.test].into_iter().flatten();
+    files.any(|file| !file.exists())
+}
+
 /// Whether changes name the text to train on.
 pub(crate) fn names_a_text(changes: &[(String, String)]) -> bool {
     let mut keys = changes.iter().map(|(key, _)| key.as_str());
@@ -71,8 +101,7 @@ pub(crate) fn without_files_of_its_maker(
 ) -> anyhow::Result<LanguageModelConfig> {
     match config.data.take_paths() {
         Some(text) if !is_named => bail!(
-            "{}: was trained on files of its maker ({}), and a model does not choose which files are read: name the text \
-             with --text FILE",
+            "{}: its text ({}) is not in the file; name it with `--text FILE`",
             path.display(),
             text.display()
         ),
@@ -120,4 +149,30 @@ pub(crate) fn absolute_paths(
             Ok((key, value))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_no_preset_is_answered_with_what_was_meant() {
+        for (name, expected) in [
+            ("aLSTM", "did you mean `quick`?"),
+            ("lstm", "did you mean `quick-lstm`?"),
+            ("awd", "did you mean `ptb-awd`?"),
+            ("zaremba", "did you mean `ptb-zaremba-small`?"),
+            ("tg-sc", "did you mean `ptb-melis-24m`?"),
+            ("mogrifier", "--set model.cell.kind=mogrifier"),
+        ] {
+            let told = no_such_model(name);
+            assert!(told.contains(expected), "{told}");
+            assert!(!told.contains("presets are"), "{told}");
+        }
+        assert!(no_such_model("transformer").contains("presets are quick, "));
+        for path in ["nothere/", "configs/a", "a.toml"] {
+            let told = no_such_model(path);
+            assert!(told.ends_with("there is no such file or folder"), "{told}");
+        }
+    }
 }

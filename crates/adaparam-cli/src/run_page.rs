@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use adaparam_lm::sweep::RunState;
-use adaparam_lm::{EpochHistory, MemoryForecast, RunHistory, TextSource};
+use adaparam_lm::{Bits, EpochHistory, MemoryForecast, RunHistory, TextSource};
 use adaparam_report::figure::{Axis, Colour, Line, Lines, Rule, Size};
 use adaparam_report::number::{self, duration};
 use adaparam_report::{Block, Cell, Column, Plate, Provenance, Report, Row, Section, Table};
@@ -114,6 +114,11 @@ pub(crate) fn perplexity(loss: f64) -> String {
     format!("{:.2}", loss.exp())
 }
 
+/// `2.104`, or nothing.
+pub(crate) fn shown_bits(bits: Option<f64>) -> String {
+    bits.map_or_else(String::new, |bits| format!("{bits:.3}"))
+}
+
 fn summary(run: &RunHistory) -> String {
     let parameters = run.parameters().map_or_else(String::new, |parameters| {
         format!(" with {} parameters", number::grouped(parameters as u64))
@@ -177,6 +182,10 @@ fn came_out(run: &RunHistory) -> Section {
         notes: vec!["The training loss is measured while values are dropped, so it can stay above the validation loss.".to_owned()],
     };
     let best = run.best().and_then(|best| Some((best, best.valid_loss?)));
+    let bytes = |of: fn(&Bits) -> f64| {
+        let bits = run.result.as_ref().and_then(|result| result.bits.as_ref());
+        shown_bits(bits.filter(|bits| bits.per == "byte").map(of))
+    };
     Section::new("What came out")
         .with(facts(
             "Result",
@@ -196,6 +205,16 @@ fn came_out(run: &RunHistory) -> Section {
                     run.result.as_ref().map_or_else(String::new, |result| {
                         format!("{:.2}", result.test_perplexity)
                     }),
+                ),
+                ("Validation bits per byte", bytes(|bits| bits.valid)),
+                ("Test bits per byte", bytes(|bits| bits.test)),
+                (
+                    "Validation bits per character",
+                    shown_bits(run.valid_bits_per_character()),
+                ),
+                (
+                    "Test bits per character",
+                    shown_bits(run.test_bits_per_character()),
                 ),
             ],
         ))
@@ -249,11 +268,14 @@ fn curves(run: &RunHistory) -> Section {
         description: "Learning rate for a window of the usual length, by epoch.".to_owned(),
         x: Axis::whole("epoch"),
         y: Axis::log("learning rate"),
-        series: vec![Line::new(
-            "learning rate",
-            Colour::Green,
-            points(run, |epoch| Some(epoch.learning_rate)),
-        )],
+        series: vec![
+            Line::new(
+                "learning rate",
+                Colour::Green,
+                points(run, |epoch| Some(epoch.learning_rate)),
+            )
+            .stepped(),
+        ],
         size: Size::FIGURE,
         ..Lines::default()
     };

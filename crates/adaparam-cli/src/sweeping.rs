@@ -11,6 +11,7 @@ use adaparam_lm::sweep::{
 };
 use adaparam_lm::{Place, TrainEvent, cut_columns};
 use adaparam_paper::result::Scale;
+use adaparam_report::number;
 use adaparam_runs::RunError;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget};
@@ -225,7 +226,7 @@ impl Display {
         if on_terminal {
             bar.enable_steady_tick(Duration::from_millis(500));
         } else {
-            remark!("{title}: {} runs", runs.len());
+            remark!("{title}: {}", number::count(runs.len(), "run"));
         }
         Self {
             bar,
@@ -280,7 +281,9 @@ impl Display {
                             Ending::Diverged { .. } | Ending::Failed { .. } => self.line(&line),
                         }
                     }
-                    RunReport::Busy => self.line(&format!("{number}: another process is at it")),
+                    RunReport::Busy => {
+                        self.line(&format!("{number}: another process is training this run"))
+                    }
                     RunReport::AlreadyEnded(_) => {}
                     RunReport::Stopped => self.line(&format!("{number}: stopped and saved")),
                 }

@@ -70,7 +70,7 @@ pub(crate) fn lock(folder: &RunFolder) -> anyhow::Result<Option<RunLock>> {
     match RunLock::take(folder.path()) {
         Ok(Some(lock)) => Ok(Some(lock)),
         Ok(None) => bail!(
-            "{}: another process is at this run: wait until it has ended, or name another folder",
+            "{}: another process is training this run: wait until it has ended, or name another folder",
             folder.path().display()
         ),
         Err(RunError::NoLocks { .. }) => {
@@ -118,7 +118,10 @@ impl Session {
         folder: &RunFolder,
     ) -> anyhow::Result<Verdict> {
         let tokens = snapshot.vocabulary.tokens();
-        let mut display = Display::new(self.json, snapshot.config.train.epochs, tokens);
+        let per_character = |ids: &[u32]| corpus.vocabulary.tokens_per_character(ids);
+        let [valid, test] = [&corpus.valid, &corpus.test].map(|ids| per_character(ids));
+        let told_bits = [valid, test].map(|per_character| ToldBits::new(tokens, per_character));
+        let mut display = Display::new(self.json, snapshot.config.train.epochs, tokens, told_bits);
         let mut curves = self
             .curves
             .clone()
@@ -169,10 +172,10 @@ impl Session {
                         "best epoch {}: validation perplexity {:.2}{} ({}), test perplexity {:.2}{} ({})",
                         finished.best_epoch,
                         finished.valid_perplexity,
-                        in_bits(tokens, finished.valid_perplexity.ln()),
+                        told_bits[0].of(finished.valid_perplexity.ln()),
                         tokens.counted(finished.valid_words),
                         finished.test_perplexity,
-                        in_bits(tokens, finished.test_perplexity.ln()),
+                        told_bits[1].of(finished.test_perplexity.ln()),
                         tokens.counted(finished.test_words)
                     );
                     say!("{}", folder.path().display());
@@ -239,69 +242,132 @@ pub(crate) fn settle_parts(train: &mut TrainSpec, crew: Crew) -> anyhow::Result<
 
 /// Says which cuts of the learning rate do not fit the number of epochs, and how to give them so that they do.
 pub(crate) fn warn_of_cuts(train: &TrainSpec, epochs_before: Option<u64>) {
-    if !train.cut_at.is_empty() {
-        warn_of_shares(train);
-        return;
+    for doubt in doubtful_cuts(train, epochs_before) {
+        alert!("warning: {doubt}");
     }
-    let shares = |epochs: u64| {
-        let share = |cut: &u64| (100.0 * *cut as f64 / epochs as f64).round() / 100.0;
-        let shares: Vec<String> = train
-            .cut_after
-            .iter()
-            .map(|cut| share(cut).to_string())
-            .collect();
-        format!("--set 'train.cut_at=[{}]'", shares.join(", "))
-    };
-    let late: Vec<String> = train
-        .cuts()
-        .iter()
-        .filter(|&&cut| cut >= train.epochs)
-        .map(ToString::to_string)
-        .collect();
+}
+
+/// What is doubtful about the cuts of the learning rate: some were given for another number of epochs, or come after the end.
+pub(crate) fn doubtful_cuts(train: &TrainSpec, epochs_before: Option<u64>) -> Vec<String> {
+    if !train.cut_at.is_empty() {
+        return doubtful_shares(train).into_iter().collect();
+    }
+    let mut doubts = Vec::new();
     let planned = epochs_before.filter(|&epochs| {
         epochs != train.epochs && train.cut_after.iter().any(|&cut| cut < epochs)
     });
     if let Some(planned) = planned {
-        alert!(
-            "warning: train.cut_after = {:?} was set for {planned} epochs and stays as it is; {} moves the cuts with \
-             the number of epochs",
+        doubts.push(format!(
+            "train.cut_after = {:?} was set for {} and stays as it is; --set 'train.cut_at=[{}]' moves the cuts with the \
+             number of epochs",
             train.cut_after,
-            shares(planned)
-        );
-    } else if !late.is_empty() {
-        alert!(
-            "warning: the learning rate is never cut after epoch {}, because training ends with epoch {}; \
-             --set 'train.cut_at=[0.53, 0.84]' gives cuts as shares of the epochs, --set 'train.cut_after=[]' none",
+            count(planned as usize, "epoch"),
+            shares(&train.cut_after, planned)
+        ));
+    }
+    let late: Vec<String> = train
+        .cut_after
+        .iter()
+        .filter(|&&cut| cut >= train.epochs)
+        .map(ToString::to_string)
+        .collect();
+    if !late.is_empty() {
+        let (cuts, are) = match late.len() {
+            1 => ("cut", "is"),
+            _ => ("cuts", "are"),
+        };
+        let advice = if planned.is_some() {
+            ""
+        } else {
+            "; --set 'train.cut_at=[0.53, 0.84]' gives cuts as shares of the epochs, --set 'train.cut_after=[]' none"
+        };
+        doubts.push(format!(
+            "the {cuts} after epoch {} {are} never reached: training ends with epoch {}{advice}",
             late.join(" and "),
             train.epochs
-        );
+        ));
     }
+    doubts
 }
 
-/// Says which cuts, given as shares of all epochs, fall on the end of training.
-fn warn_of_shares(train: &TrainSpec) {
+/// Cuts before the end of so many epochs as shares of them, with as many digits as give these cuts again.
+fn shares(cuts: &[u64], epochs: u64) -> String {
+    let cuts: Vec<u64> = cuts.iter().copied().filter(|&cut| cut < epochs).collect();
+    let epochs = epochs as f64;
+    let rounded = |digits: i32| -> Vec<f64> {
+        let scale = 10_f64.powi(digits);
+        let share = |&cut: &u64| (scale * cut as f64 / epochs).round() / scale;
+        cuts.iter().map(share).collect()
+    };
+    let gives_them_again = |shares: &[f64]| {
+        let mut pairs = shares.iter().zip(&cuts);
+        pairs.all(|(share, &cut)| *share < 1.0 && (share * epochs).round() as u64 == cut)
+    };
+    let shares = (2..9).map(rounded).find(|shares| gives_them_again(shares));
+    let shares = shares.unwrap_or_else(|| rounded(9));
+    let named: Vec<String> = shares.iter().map(ToString::to_string).collect();
+    named.join(", ")
+}
+
+/// Which cuts, given as shares of all epochs, fall on the end of training.
+fn doubtful_shares(train: &TrainSpec) -> Option<String> {
     let cuts = train.cut_at.iter().zip(train.cuts());
     let late: Vec<String> = cuts
         .filter(|(_, cut)| *cut >= train.epochs)
         .map(|(share, _)| share.to_string())
         .collect();
-    if !late.is_empty() {
-        alert!(
-            "warning: train.cut_at = {:?}: with {}, the learning rate is never cut at {}, which is the end of training: more \
-             epochs or smaller shares would change that",
+    (!late.is_empty()).then(|| {
+        format!(
+            "train.cut_at = {:?}: with {}, the learning rate is never cut at {}, which is the end of training: more epochs \
+             or smaller shares would change that",
             train.cut_at,
             count(train.epochs as usize, "epoch"),
             late.join(" and ")
-        );
-    }
+        )
+    })
 }
 
-/// A loss in bits, as an addition to a perplexity: for characters and bytes, whose models people measure so.
-pub(crate) fn in_bits(tokens: Tokens, loss: f64) -> String {
-    if tokens.is_measured_in_bits() {
-        format!(", {:.3} bits per {}", bits(loss), tokens.unit())
-    } else {
-        String::new()
+/// Losses in bits, as additions to perplexities: for characters and bytes, whose models people measure so. For bytes also per
+/// character, which models of one text can be compared by, however it is cut.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ToldBits {
+    tokens: Tokens,
+    per_character: Option<f64>,
+}
+
+impl ToldBits {
+    /// Of a text with so many tokens to a character.
+    pub(crate) fn new(tokens: Tokens, per_character: Option<f64>) -> Self {
+        Self {
+            tokens,
+            per_character,
+        }
+    }
+
+    /// Each unit with the bits of such a loss.
+    fn each(self, loss: f64) -> Vec<(&'static str, f64)> {
+        let Some(per_character) = self.per_character else {
+            return Vec::new();
+        };
+        let mut all = vec![(self.tokens.unit(), bits(loss))];
+        if self.tokens.unit() != "character" {
+            all.push(("character", per_character * bits(loss)));
+        }
+        all
+    }
+
+    /// `, 2.100 bits per byte, 2.150 bits per character`, or nothing.
+    pub(crate) fn of(self, loss: f64) -> String {
+        let each = self.each(loss).into_iter();
+        each.map(|(unit, bits)| format!(", {bits:.3} bits per {unit}"))
+            .collect()
+    }
+
+    /// Adds them to a line of JSON.
+    pub(crate) fn add_to(self, line: &mut serde_json::Value, loss: f64) {
+        for (unit, bits) in self.each(loss) {
+            line[format!("bits_per_{unit}")] = json!(bits);
+        }
     }
 }
 
@@ -405,6 +471,8 @@ struct Display {
     json: bool,
     epochs: u64,
     tokens: Tokens,
+    /// Of the validation text and of the test text.
+    told_bits: [ToldBits; 2],
     bar: ProgressBar,
     on_terminal: bool,
     started: Instant,
@@ -425,7 +493,7 @@ impl Observer for Display {
 }
 
 impl Display {
-    fn new(json: bool, epochs: u64, tokens: Tokens) -> Self {
+    fn new(json: bool, epochs: u64, tokens: Tokens, told_bits: [ToldBits; 2]) -> Self {
         let on_terminal = !json && shows_bars();
         let target = if on_terminal {
             ProgressDrawTarget::stderr()
@@ -440,6 +508,7 @@ impl Display {
             json,
             epochs,
             tokens,
+            told_bits,
             bar: ProgressBar::with_draw_target(Some(10_000), target).with_style(style),
             on_terminal,
             started: now,
@@ -477,7 +546,7 @@ impl Display {
                 self.line(&format!(
                     "epoch {epoch}/{}: validation loss {loss:.4}, perplexity {perplexity:.2}{raw}{}{mark}",
                     self.epochs,
-                    in_bits(self.tokens, *loss)
+                    self.told_bits[0].of(*loss)
                 ));
             }
             TrainEvent::Validating => self.bar.set_message("validating"),
@@ -487,10 +556,9 @@ impl Display {
         }
         if self.json && !matches!(event, TrainEvent::Step { .. }) {
             let mut line = json!(event);
-            if let Some(loss) = line["loss"].as_f64()
-                && self.tokens.is_measured_in_bits()
-            {
-                line[format!("bits_per_{}", self.tokens.unit())] = json!(bits(loss));
+            if let Some(loss) = line["loss"].as_f64() {
+                let is_test = matches!(event, TrainEvent::Tested { .. });
+                self.told_bits[usize::from(is_test)].add_to(&mut line, loss);
             }
             print_json(&line);
         }
@@ -559,6 +627,33 @@ impl Display {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cuts_are_advised_as_shares_that_are_accepted_and_mean_the_same() {
+        assert_eq!(shares(&[2], 3), "0.67");
+        assert_eq!(shares(&[4, 20], 6), "0.67");
+        assert_eq!(shares(&[1, 999], 1000), "0.001, 0.999");
+        assert_eq!(shares(&[100, 160], 190), "0.53, 0.84");
+    }
+
+    #[test]
+    fn a_cut_after_the_end_is_told_of_whatever_else_is() {
+        let train = TrainSpec {
+            epochs: 10,
+            cut_after: vec![4, 20],
+            ..TrainSpec::default()
+        };
+        let told = doubtful_cuts(&train, Some(6));
+        assert!(told[0].contains("was set for 6 epochs"), "{told:?}");
+        assert!(told[0].contains("train.cut_at=[0.67]'"), "{told:?}");
+        assert_eq!(
+            told[1],
+            "the cut after epoch 20 is never reached: training ends with epoch 10"
+        );
+        let told = doubtful_cuts(&train, None);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("after epoch 20 is never"), "{told:?}");
+    }
 
     #[test]
     fn a_path_can_be_typed_as_it_is_shown() {

@@ -90,7 +90,7 @@ fn without_a_connection_the_reason_is_told_once_with_the_places_to_fill_by_hand(
     assert_eq!(output.status.code(), Some(2));
     let error = text(&output.stderr);
     assert_eq!(
-        error.matches("no source gave the files").count(),
+        error.matches("download failed from every source").count(),
         1,
         "{error}"
     );

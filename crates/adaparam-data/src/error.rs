@@ -1,6 +1,6 @@
 //! What can go wrong while reading data.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A fault in data or in its place on disk: which file, what was found, which rule it breaks, what to do next.
 #[derive(Debug, thiserror::Error)]
@@ -19,8 +19,8 @@ pub enum DataError {
 
     /// A file of a data set is not there under any of its names.
     #[error(
-        "{}: no file named {}; fetch the data set (`adaparam data fetch`), or name the folder that holds it with --data",
-        folder.display(), quoted(names)
+        "{}: {}; fetch the data set (`adaparam data fetch`), or name the folder that holds it with --data",
+        folder.display(), absence(folder, names)
     )]
     Missing {
         /// The folder that was searched.
@@ -157,7 +157,7 @@ pub enum DataError {
 
     /// No source gave the right content of a file.
     #[error(
-        "{}: no source gave the file:{}\ncheck the connection and fetch again: what has arrived is kept and continued",
+        "{}: download failed from every source:{}\ncheck the connection and fetch again: what has arrived is kept and continued",
         path.display(), listed(failures)
     )]
     Fetch {
@@ -275,7 +275,7 @@ pub enum DataError {
 
     /// A text with too few words to be split.
     #[error(
-        "{}: {counted} do not give a training, a validation and a test part with a {unit} each; \
+        "{}: {counted} cannot be cut into a training, a validation and a test part with a {unit} each; \
          name a longer text, or three files",
         path.display()
     )]
@@ -307,6 +307,19 @@ pub enum DataError {
         /// The folder.
         folder: PathBuf,
     },
+}
+
+/// What is not there: a folder, or a file in it.
+fn absence(folder: &Path, names: &[String]) -> String {
+    let missing = folder.ancestors().take_while(|folder| {
+        let is_named = !folder.as_os_str().is_empty();
+        is_named && !folder.exists()
+    });
+    match missing.last() {
+        Some(missing) if missing == folder => "there is no such folder".to_owned(),
+        Some(missing) => format!("there is no folder {}", missing.display()),
+        None => format!("no file named {}", quoted(names)),
+    }
 }
 
 /// A source that did not give a file, and why.

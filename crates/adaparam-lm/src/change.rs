@@ -107,10 +107,13 @@ fn flat(config: &LanguageModelConfig) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let table = toml::Table::try_from(config).expect("a configuration is a TOML table");
     collect("", &table, &mut all);
-    // The usual one is not written, but has a name.
-    let precision = "train.precision";
-    if !all.iter().any(|(key, _)| key == precision) {
-        all.push((precision.to_owned(), "\"f32\"".to_owned()));
+    // Usual values of some keys are not written, but have names.
+    for key in config.keys() {
+        if let Some(usual) = key.unwritten()
+            && !all.iter().any(|(known, _)| *known == key.path)
+        {
+            all.push((key.path, usual.to_owned()));
+        }
     }
     all
 }
@@ -134,7 +137,8 @@ impl Snapshot {
         }
         let begun = self.counters.epoch + u64::from(self.counters.step > 0);
         if config.train.epochs < begun {
-            let rule = format!("must be at least {begun}: so many epochs are done or begun");
+            let rule =
+                format!("must be at least {begun}: that many epochs have been trained or started");
             return Err(RunError::value("train.epochs", config.train.epochs, rule).into());
         }
         let mut optimiser = config.train.new_optimiser(&self.weights);

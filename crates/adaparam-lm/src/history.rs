@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::LmError;
 use crate::checkpoint;
 use crate::config::LanguageModelConfig;
+use crate::evaluate::bits;
 use crate::log::{has_log, read_log};
 use crate::sweep::{OUTCOME, RunState};
 use crate::train::Finished;
@@ -106,6 +107,23 @@ impl RunHistory {
             .iter()
             .filter(|epoch| epoch.valid_loss.is_some());
         finished.copied().min_by(|a, b| loss(a).total_cmp(&loss(b)))
+    }
+
+    /// The lowest validation loss in bits per character, where tokens are characters or smaller and it is known.
+    pub fn valid_bits_per_character(&self) -> Option<f64> {
+        if self.config.data.tokens.unit() == "character" {
+            return Some(bits(self.best()?.valid_loss?));
+        }
+        self.result.as_ref()?.bits.as_ref()?.valid_per_character
+    }
+
+    /// The test loss in bits per character, where tokens are characters or smaller and it is known.
+    pub fn test_bits_per_character(&self) -> Option<f64> {
+        let bits = self.result.as_ref()?.bits.as_ref()?;
+        match bits.per.as_str() {
+            "character" => Some(bits.test),
+            _ => bits.test_per_character,
+        }
     }
 
     /// Epochs that are finished.

@@ -194,7 +194,8 @@ impl LanguageModelConfig {
     fn check_inherits(&self, before: &Snapshot) -> Result<(), LmError> {
         let (found, named) = (before.vocabulary.tokens().name(), self.data.tokens.name());
         if found != named {
-            let rule = format!("the run before was trained on {found}: its vectors are theirs");
+            let rule =
+                format!("that run uses {found}, this one {named}; add `--set data.tokens={found}`");
             return Err(RunError::value("data.tokens", named, rule).into());
         }
         // The words are compared elsewhere: any number of them will do.

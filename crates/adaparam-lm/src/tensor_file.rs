@@ -82,9 +82,9 @@ impl TensorFile {
             problem,
         };
         let file = SafeTensors::deserialize(bytes)
-            .map_err(|error| fault(format!("this is no safetensors file: {error}")))?;
+            .map_err(|error| fault(format!("not a safetensors file ({error})")))?;
         let (_, metadata) = SafeTensors::read_metadata(bytes)
-            .map_err(|error| fault(format!("this is no safetensors file: {error}")))?;
+            .map_err(|error| fault(format!("not a safetensors file ({error})")))?;
         let mut tensors = BTreeMap::new();
         for (name, view) in file.iter() {
             let values = numbers(view.dtype(), view.data()).ok_or_else(|| {
@@ -173,7 +173,7 @@ impl TensorHead {
             ordinary_file::read(path).map_err(RunError::file(path, "cannot read this file"))?;
         let fault = |error| LmError::Weights {
             path: path.to_path_buf(),
-            problem: format!("this is no safetensors file: {error}"),
+            problem: format!("not a safetensors file ({error})"),
         };
         let (_, head) = SafeTensors::read_metadata(&bytes).map_err(fault)?;
         let tensors = head.tensors().into_iter().map(|(name, info)| {
@@ -368,9 +368,7 @@ mod tests {
     fn other_files_are_named() {
         let error = TensorFile::parse("x.bin".as_ref(), b"something else").unwrap_err();
         assert!(
-            error
-                .to_string()
-                .starts_with("x.bin: this is no safetensors"),
+            error.to_string().starts_with("x.bin: not a safetensors"),
             "{error}"
         );
     }

@@ -69,6 +69,12 @@ pub struct Bits {
     pub valid: f64,
     /// Of the test text.
     pub test: f64,
+    /// Of the validation text, in bits per character where tokens are smaller.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub valid_per_character: Option<f64>,
+    /// Of the test text, in bits per character where tokens are smaller.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub test_per_character: Option<f64>,
 }
 
 /// Training, validation and test text in the columns that they are read in.
@@ -77,21 +83,26 @@ pub struct Bits {
 ///
 /// If a text is too short for its number of columns.
 pub fn cut_columns(spec: &TrainSpec, corpus: &Corpus) -> Result<[Columns; 3], RunError> {
-    let cut = |key: &str, ids: &[u32], batch: usize| {
+    let cut = |text: &str, key: &str, ids: &[u32], batch: usize| {
         Columns::new(ids, batch).map_err(|_| {
             let most = ids.len() / 2;
             let counted = corpus.vocabulary.tokens().counted(ids.len());
             let rule = format!(
-                "must be from 1 to {most}, two of the text's {counted} to a column: choose a smaller batch or a longer \
-                 text"
+                "must be from 1 to {most}, two of the {text} text's {counted} to a column: choose a smaller batch or a \
+                 longer text"
             );
             RunError::value(key, batch, rule)
         })
     };
     Ok([
-        cut("train.batch", &corpus.train, spec.batch)?,
-        cut("train.valid_batch", &corpus.valid, spec.valid_batch)?,
-        cut("train.test_batch", &corpus.test, spec.test_batch)?,
+        cut("training", "train.batch", &corpus.train, spec.batch)?,
+        cut(
+            "validation",
+            "train.valid_batch",
+            &corpus.valid,
+            spec.valid_batch,
+        )?,
+        cut("test", "train.test_batch", &corpus.test, spec.test_batch)?,
     ])
 }
 
@@ -289,6 +300,7 @@ pub fn train(
             snapshot,
             test,
             [&valid_columns, &test_columns],
+            corpus,
         ))),
         Ending::NonFinite { epoch, step } => Err(LmError::NonFinite {
             what: "test perplexity",
@@ -373,8 +385,15 @@ fn finished(
     snapshot: &Snapshot,
     test: f64,
     [valid_columns, test_columns]: [&Columns; 2],
+    corpus: &Corpus,
 ) -> Finished {
     let tokens = snapshot.vocabulary.tokens();
+    let per_character = |loss: f64, ids: &[u32]| {
+        let is_smaller = tokens.unit() != "character";
+        let per_character = corpus.vocabulary.tokens_per_character(ids);
+        let per_character = per_character.filter(|_| is_smaller);
+        per_character.map(|tokens| rounded(bits(loss) * tokens))
+    };
     let best = snapshot
         .counters
         .best
@@ -393,6 +412,8 @@ fn finished(
             per: tokens.unit().to_owned(),
             valid: rounded(bits(best.loss)),
             test: rounded(bits(test)),
+            valid_per_character: per_character(best.loss, &corpus.valid),
+            test_per_character: per_character(test, &corpus.test),
         }),
     }
 }

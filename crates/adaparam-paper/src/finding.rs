@@ -250,7 +250,11 @@ pub fn comparison_table(comparisons: &[&Comparison]) -> Table {
         format!("{fewest} to {}", number::count(most, "seed"))
     };
     Table {
-        caption: format!("Median of {seeds} of each model, smallest and largest in brackets"),
+        caption: if most == 1 {
+            "One seed of each model".to_owned()
+        } else {
+            format!("Median of {seeds} of each model, smallest and largest in brackets")
+        },
         columns: vec![
             Column::text("Compared on"),
             Column::text("Static"),
@@ -348,6 +352,8 @@ mod tests {
         assert!(text.contains("10.0 % lower: better\n"), "{text}");
         assert!(text.contains("10.0 % lower: not decided"), "{text}");
         assert!(text.contains("LSTM: 201.0 (200.0–202.0)"), "{text}");
+        let table = comparison_table(&[&single]);
+        assert_eq!(table.caption, "One seed of each model");
     }
 
     #[test]

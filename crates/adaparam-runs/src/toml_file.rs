@@ -39,6 +39,7 @@ pub fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, RunError>
 
 /// The parser's message with words for what it calls by the names of types.
 pub fn plain(message: &str) -> String {
+    let message = &plain_finding(message);
     let Some((before, expected)) = message.rsplit_once("expected ") else {
         return message.to_owned();
     };
@@ -59,6 +60,31 @@ pub fn plain(message: &str) -> String {
     };
     let rest = rest.map_or_else(String::new, |rest| format!(" {rest}"));
     format!("{before}expected {kind}{rest}")
+}
+
+/// The same message with words for what was found in place of what is expected.
+fn plain_finding(message: &str) -> String {
+    if let Some(rest) = message.strip_prefix("unknown variant ") {
+        return format!("unknown name {rest}");
+    }
+    let found = ["invalid type: ", "invalid value: "]
+        .iter()
+        .find_map(|start| message.strip_prefix(start))
+        .and_then(|rest| rest.rsplit_once(", expected "));
+    let Some((found, expected)) = found else {
+        return message.to_owned();
+    };
+    let found = match found.split_once(' ') {
+        Some(("string", text)) => format!("the text {text}"),
+        Some(("integer" | "boolean", value)) => value.to_owned(),
+        Some(("floating", rest)) => rest.trim_start_matches("point ").to_owned(),
+        None if found == "map" => "a table of keys".to_owned(),
+        None if found == "sequence" => "a list".to_owned(),
+        // Numbers that are none have no other form in JSON.
+        None if found == "null" => "what is no number".to_owned(),
+        _ => found.to_owned(),
+    };
+    format!("found {found}, expected {expected}")
 }
 
 /// The expected name nearest to the one found, read from the parser's message
@@ -143,11 +169,27 @@ mod tests {
         for (message, expected) in [
             (
                 "invalid type: integer `3`, expected struct TrainSpec",
-                "invalid type: integer `3`, expected a table of keys",
+                "found `3`, expected a table of keys",
             ),
             (
                 "invalid type: map, expected a sequence",
-                "invalid type: map, expected a list",
+                "found a table of keys, expected a list",
+            ),
+            (
+                "invalid type: string \"abc\", expected f64",
+                "found the text \"abc\", expected a number",
+            ),
+            (
+                "invalid type: floating point `1.5`, expected usize",
+                "found `1.5`, expected a whole number of at least 0",
+            ),
+            (
+                "invalid type: null, expected f64",
+                "found what is no number, expected a number",
+            ),
+            (
+                "unknown variant `identiy`, expected `paper` or `identity`",
+                "unknown name `identiy`, expected `paper` or `identity`",
             ),
             (
                 "unknown field `a`, expected one of `b`, `c`",

@@ -66,19 +66,73 @@ pub trait Kind:
     const ABOUT: &'static str;
 }
 
-/// The name nearest to one that was misspelt, if there is one near enough; capitals count as small letters.
+/// What people call things elsewhere, and what they are called here.
+const ALIASES: [(&str, &[&str]); 6] = [
+    ("alstm", &["adaptive-lstm", "recurrent"]),
+    ("agru", &["adaptive-gru"]),
+    ("arnn", &["adaptive-rnn"]),
+    ("mos", &["mixture"]),
+    ("tg-sc", &["melis-lstm", "ptb-melis-24m"]),
+    ("model.head.k", &["model.head.experts"]),
+];
+
+/// The name that was meant by one that is not known, if one is near enough; capitals count as small letters.
+///
+/// In this order: another name for it, a slip of one letter, a path with the same end, a name with it as a part between
+/// hyphens, or that begins with it, or that is such a part of it, and a name of which most letters are the same.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Nobody misspells a name by so much, and the distance takes as many steps as the lengths' product.
-    let known = known
-        .into_iter()
-        .filter(|known| name.len() <= 2 * known.len().max(3));
+    let known: Vec<&str> = known.into_iter().collect();
     let name = name.to_lowercase();
-    let distances = known.map(|known| {
-        let distance = strsim::osa_distance(&name, &known.to_lowercase());
-        (distance, known)
-    });
-    let near = distances.filter(|(distance, known)| *distance <= known.len().max(3) / 2);
-    near.min().map(|(_, known)| known)
+    if let Some((_, meant)) = ALIASES.iter().find(|(alias, _)| *alias == name) {
+        let mut meant = meant.iter();
+        return meant.find_map(|meant| known.iter().copied().find(|known| known == meant));
+    }
+    // Nobody misspells a name by so much, and the distance takes as many steps as the lengths' product.
+    let of_like_length = known
+        .iter()
+        .filter(|known| name.len() <= 2 * known.len().max(3));
+    let near = of_like_length
+        .map(|known| (strsim::osa_distance(&name, &known.to_lowercase()), *known))
+        .filter(|(distance, known)| *distance <= (known.len().max(3) + 1) / 3)
+        .min();
+    if let Some((0 | 1, known)) = near {
+        return Some(known);
+    }
+    same_end(&name, &known)
+        .or_else(|| shares_parts(&name, &known))
+        .or_else(|| near.map(|(_, known)| known))
+}
+
+/// The path whose last name is that of `name`; of several the one that begins most like it.
+fn same_end<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let end = |path: &str| path.rsplit('.').next().map(str::to_owned);
+    let same = known
+        .iter()
+        .filter(|known| known.contains('.') && end(known) == end(name));
+    same.min_by_key(|known| {
+        let parts = name.split('.').zip(known.split('.'));
+        let shared = parts.take_while(|(a, b)| a == b).count();
+        (usize::MAX - shared, strsim::osa_distance(name, known))
+    })
+    .copied()
+}
+
+/// A name with `name` as a part between hyphens, or that begins with it, or that is such a part of it.
+fn shares_parts<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    /// What is shorter is part of too many.
+    const SHORTEST: usize = 3;
+    let has = |whole: &str, part: &str| {
+        part.len() >= SHORTEST && format!("-{whole}-").contains(&format!("-{part}-"))
+    };
+    let begins = known
+        .iter()
+        .filter(|known| name.len() >= SHORTEST && known.starts_with(name));
+    known
+        .iter()
+        .find(|known| has(known, name))
+        .or_else(|| begins.min_by_key(|known| known.len()))
+        .or_else(|| known.iter().find(|known| has(name, known)))
+        .copied()
 }
 
 /// A value that breaks the rule of its key.
@@ -237,6 +291,61 @@ mod tests {
         assert_eq!(nearest("lsmt", ["gru", "lstm"]), Some("lstm"));
         assert_eq!(nearest("transformer", ["gru", "lstm"]), None);
         assert_eq!(nearest("LSTM", ["gru", "lstm"]), Some("lstm"));
+        assert_eq!(nearest("cash", ["cache", "dynamic"]), Some("cache"));
+    }
+
+    #[test]
+    fn other_names_and_parts_of_names_are_known() {
+        let kinds = ["lstm", "adaptive-lstm", "gru", "melis-lstm"];
+        assert_eq!(nearest("aLSTM", kinds), Some("adaptive-lstm"));
+        assert_eq!(nearest("tg-sc", kinds), Some("melis-lstm"));
+        assert_eq!(nearest("melis", kinds), Some("melis-lstm"));
+        assert_eq!(
+            nearest("alstm", ["lstm", "static", "recurrent"]),
+            Some("recurrent")
+        );
+        assert_eq!(nearest("alstm", ["small-lstm"]), None);
+        let heads = ["tied-softmax", "softmax", "mixture"];
+        assert_eq!(nearest("mos", heads), Some("mixture"));
+        assert_eq!(nearest("tied", heads), Some("tied-softmax"));
+        let presets = [
+            "quick",
+            "quick-lstm",
+            "small-lstm",
+            "ptb-awd",
+            "ptb-zaremba-small",
+        ];
+        assert_eq!(nearest("lstm", presets), Some("quick-lstm"));
+        assert_eq!(nearest("awd", presets), Some("ptb-awd"));
+        assert_eq!(nearest("zaremba", presets), Some("ptb-zaremba-small"));
+        assert_eq!(nearest("quick-gru", presets), Some("quick"));
+        assert_eq!(nearest("mogrifier", presets), None);
+    }
+
+    #[test]
+    fn a_path_is_found_by_its_last_name() {
+        let keys = [
+            "model.skip",
+            "model.output",
+            "model.cell.kind",
+            "model.cell.policy_start",
+            "train.epochs",
+            "train.valid_batch",
+            "train.optimiser.kind",
+            "train.dropout.output",
+        ];
+        for (typed, meant) in [
+            ("train.policy_start", "model.cell.policy_start"),
+            ("model.cell.skip", "model.skip"),
+            ("epochs", "train.epochs"),
+            ("train.epoch", "train.epochs"),
+            ("train.kind", "train.optimiser.kind"),
+            ("train.output", "train.dropout.output"),
+            ("train.optimizer.kind", "train.optimiser.kind"),
+        ] {
+            assert_eq!(nearest(typed, keys), Some(meant), "{typed}");
+        }
+        assert_eq!(nearest("train.colour", keys), None);
     }
 
     #[test]

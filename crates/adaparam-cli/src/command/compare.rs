@@ -11,7 +11,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{Verdict, runs};
-use crate::run_page::{epochs, model, name, origin, perplexity, text_name, validation};
+use crate::run_page::{epochs, model, name, origin, text_name, validation};
 use crate::say::{remark, say, terminal_width};
 
 /// Set runs side by side, in a table and a figure
@@ -22,7 +22,8 @@ Examples:
   adaparam compare runs/* --out compared.html    a page with the table and a figure
   adaparam compare runs/* --out compared.svg     the figure alone
 
-Perplexities can be compared only between runs on the same text.")]
+Perplexities can be compared only between runs on the same text, cut in the same way; bits per character also between \
+characters and bytes.")]
 pub(crate) struct Compare {
     /// Folders of runs, at least two
     #[arg(num_args = 2.., required = true, value_name = "RUN")]
@@ -58,6 +59,8 @@ impl Compare {
             };
             write_whole(out, content.as_bytes())?;
             remark!("{}", out.display());
+        } else if !self.json {
+            remark!("--out both.html adds the curves");
         }
         Ok(Verdict::Done)
     }
@@ -109,6 +112,13 @@ fn table(runs: &Named<'_>) -> Table {
         .map(|(_, run)| run.record.as_ref()?.data.get("text"))
         .collect();
     let same_text = texts.windows(2).all(|pair| pair[0] == pair[1]);
+    let are_same = |of: fn(&RunHistory) -> String| {
+        let mut pairs = runs.windows(2);
+        pairs.all(|pair| of(pair[0].1) == of(pair[1].1))
+    };
+    let same_tokens = are_same(|run| run.config.data.tokens.name().to_owned());
+    // The sum that a run states is of the text as it is cut: one text, cut in two ways, has two.
+    let same_characters = same_text || (!same_tokens && are_same(text_name));
     let mut rows = vec![
         row(runs, "Model", model),
         row(runs, "Parameters", |run| {
@@ -122,12 +132,26 @@ fn table(runs: &Named<'_>) -> Table {
             run.best()
                 .map_or_else(String::new, |best| best.epoch.to_string())
         }),
-        scores(runs, same_text, "Validation perplexity", |run| {
+        scores(runs, same_text, 2, "Validation perplexity", |run| {
             run.best()?.valid_loss.map(f64::exp)
         }),
-        scores(runs, same_text, "Test perplexity", |run| {
+        scores(runs, same_text, 2, "Test perplexity", |run| {
             Some(run.result.as_ref()?.test_perplexity)
         }),
+        scores(
+            runs,
+            same_characters,
+            3,
+            "Validation bits per character",
+            RunHistory::valid_bits_per_character,
+        ),
+        scores(
+            runs,
+            same_characters,
+            3,
+            "Test bits per character",
+            RunHistory::test_bits_per_character,
+        ),
         row(runs, "Time", |run| match &run.record {
             Some(record) if record.seconds > 0.0 => duration(record.seconds),
             _ => String::new(),
@@ -144,8 +168,13 @@ fn table(runs: &Named<'_>) -> Table {
     ];
     rows.extend(differing_keys(runs));
     let mut notes = Vec::new();
-    if !same_text {
-        notes.push("The texts are not the same: their perplexities cannot be compared.".to_owned());
+    if !same_tokens {
+        notes.push(
+            "The texts are cut into different tokens: compare bits per character, not perplexity."
+                .to_owned(),
+        );
+    } else if !same_text {
+        notes.push("Text or vocabulary differ: their perplexities cannot be compared.".to_owned());
     }
     let names = runs.iter().map(|(name, _)| Column::text(name));
     Table {
@@ -164,10 +193,11 @@ fn row(runs: &Named<'_>, what: &str, value: impl Fn(&RunHistory) -> String) -> O
     (!is_empty).then(|| Row::new(first.chain(cells).collect()))
 }
 
-/// A row of numbers, the lowest of which is the best where they can be compared.
+/// A row of numbers with so many digits, the lowest of which is the best where they can be compared.
 fn scores(
     runs: &Named<'_>,
     comparable: bool,
+    digits: usize,
     what: &str,
     score: impl Fn(&RunHistory) -> Option<f64>,
 ) -> Option<Row> {
@@ -177,7 +207,7 @@ fn scores(
         let is_best = comparable && score.is_some_and(|score| score <= best);
         Cell {
             tone: if is_best { Tone::Best } else { Tone::Normal },
-            ..Cell::from(score.map_or_else(String::new, |score| perplexity(score.ln())))
+            ..Cell::from(score.map_or_else(String::new, |score| format!("{score:.digits$}")))
         }
     });
     Some(Row::new(

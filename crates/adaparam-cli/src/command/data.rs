@@ -174,7 +174,7 @@ fn fetch_sets(sets: &[Dataset], folder: &Path, options: &FetchOptions) -> anyhow
         }
     }
     bail!(
-        "no source gave the files: {}\ncheck the connection and fetch again: what has arrived is kept and continued; or \
+        "download failed from every source: {}\ncheck the connection and fetch again: what has arrived is kept and continued; or \
          put the files by hand where they belong:{by_hand}\n`adaparam data verify` then compares them with their \
          checksums",
         reasons.join("; ")

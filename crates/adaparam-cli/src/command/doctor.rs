@@ -377,6 +377,12 @@ fn data(named: Option<&Path>) -> anyhow::Result<Vec<Finding>> {
             found,
             "name a folder with --data or ADAPARAM_DATA",
         )]);
+    } else if named.is_some() || std::env::var_os("ADAPARAM_DATA").is_some() {
+        Finding::wrong(
+            "folder",
+            format!("{}: there is no such folder", folder.display()),
+            "it is made by adaparam data fetch; --data and ADAPARAM_DATA name another",
+        )
     } else {
         Finding::absent(
             "folder",
@@ -464,5 +470,9 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let told = data(Some(&file)).unwrap();
         assert_eq!((told.len(), told[0].state), (1, State::Wrong));
+        // A folder that somebody names is one that they expect to be there.
+        let told = data(Some(&folder.path().join("nope"))).unwrap();
+        assert_eq!(told[0].state, State::Wrong);
+        assert!(told[0].found.ends_with("there is no such folder"));
     }
 }

@@ -10,7 +10,7 @@ use adaparam_lm::{
     BoltOnResults, DataSpec, Evaluation, OpenedModel, Precision, Scored, Scoring, Snapshot,
     TextSource, evaluate, open_model,
 };
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -20,9 +20,10 @@ use crate::compute_choice::{ComputeChoice, ReadingPrecision};
 use crate::data_folder::data_folder;
 use crate::interrupt::stop_flag;
 use crate::memory::refuse_what_cannot_be_read;
+use crate::model_choice::is_text_gone;
 use crate::reading_progress::ReadingProgress;
 use crate::say::{alert, or_end, remark, say};
-use crate::training::{in_bits, report_opened};
+use crate::training::{ToldBits, report_opened};
 use crate::tuning::{self, Search, Searched, TuneChoice, Tuning};
 use crate::visible::{refuse_raw_on_a_terminal, visible};
 
@@ -30,19 +31,25 @@ use crate::visible::{refuse_raw_on_a_terminal, visible};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  adaparam eval runs/quick-seed-1                        validation and test perplexity
-  adaparam eval runs/quick-seed-1 --text letter.txt      of a text of your own
-  adaparam eval runs/quick-seed-1 --part test --tokens   each word with its loss in nats
-  adaparam eval model.safetensors --text my.txt --part test   an exported file, whose own text must be named
-  adaparam eval runs/quick-seed-1 --precision int8 --compare f32   what weights of a byte cost
+  adaparam eval runs/quick-seed-1
+      validation and test perplexity
+  adaparam eval runs/quick-seed-1 --text letter.txt
+      of a text of your own
+  adaparam eval runs/quick-seed-1 --part test --tokens
+      each word with its loss in nats
+  adaparam eval model.safetensors --text my.txt --part test
+      an exported file, whose own text must be named
+  adaparam eval runs/quick-seed-1 --precision int8 --compare f32
+      what weights of a byte cost
   adaparam eval runs/ptb --cache window=500,theta=0.5,lambda=0.1
   adaparam eval runs/ptb --dynamic rate=5e-5,decay=0.002 --temperature 1.05
-  adaparam eval runs/ptb --tune --budget 20m             the best numbers for all three, and what they come to
+  adaparam eval runs/ptb --tune --budget 20m
+      the best numbers for all three, and what they come to
   adaparam eval runs/ptb --tune cache,temperature
 
-Perplexity is exp of the mean loss over every predicted word, each counted once: all words of a column but its first,
-end-of-line words included. Where the model's tokens are characters or bytes, the loss is also told in bits per
-character or byte. The validation text is read in 10 columns, all else in one, unless --batch says otherwise.
+Perplexity is exp of the mean loss over every predicted word, each counted once: all words of a column but its first, \
+end-of-line words included. Where the model's tokens are characters or bytes, the loss is also told in bits per \
+character, and per byte. The validation text is read in 10 columns, all else in one, unless --batch says otherwise.
 
 --cache, --dynamic and --temperature work on every trained model and combine; docs/evaluation.md says what they do. \
 --dynamic reads the training text once and keeps what it has measured in the run's folder. --tune reads all texts in as \
@@ -131,8 +138,8 @@ impl Eval {
             && self.text.is_none()
         {
             bail!(
-                "{}: was trained on files of its maker ({}), and a model does not choose which files are read: name the \
-                 text with --text FILE; --part valid or test cuts it as training does",
+                "{}: its text ({}) is not in the file; name it with `--text FILE`; --part valid or test cuts it as training \
+                 does",
                 model.display(),
                 path.display()
             );
@@ -195,9 +202,7 @@ impl Eval {
     ) -> anyhow::Result<()> {
         let snapshot = &opened.snapshot;
         let [valid, test] = pieces else {
-            bail!(
-                "--tune: searches on a validation text and tells of a test text; --text names a file, which is neither"
-            );
+            bail!("--tune: needs a validation and a test text; `--text` gives only one file");
         };
         let batch = self.batch.unwrap_or(test.batch);
         let ids = [&valid.text, &test.text].map(|text| snapshot.vocabulary.encode(text));
@@ -347,6 +352,7 @@ impl Eval {
         } = told;
         let unknown = snapshot.vocabulary.unknown(&piece.text);
         let tokens = snapshot.vocabulary.tokens();
+        let told_bits = ToldBits::new(tokens, tokens.per_character(piece.text.content()));
         if self.json {
             let mut line = json!({
                 "part": piece.name, "text": piece.text.path().display().to_string(), "words": evaluation.words,
@@ -359,9 +365,7 @@ impl Eval {
                     "perplexity_ratio": evaluation.perplexity() / before.perplexity(),
                 });
             }
-            if tokens.is_measured_in_bits() {
-                line[format!("bits_per_{}", tokens.unit())] = json!(evaluation.bits());
-            }
+            told_bits.add_to(&mut line, evaluation.loss());
             if let Some(name) = name {
                 line["scoring"] = json!(name);
             }
@@ -381,7 +385,7 @@ impl Eval {
             "{}: perplexity {:.2}{}, loss {:.4}, {}{}",
             piece.name,
             evaluation.perplexity(),
-            in_bits(tokens, evaluation.loss()),
+            told_bits.of(evaluation.loss()),
             evaluation.loss(),
             tokens.counted(evaluation.words),
             bolt_ons::told(scoring)
@@ -434,7 +438,14 @@ impl Eval {
                 },
             },
         };
-        let texts = set.read(&data_folder(self.data.as_deref())?)?;
+        let texts = set.read(&data_folder(self.data.as_deref())?);
+        let texts = texts.map_err(|error| {
+            if self.text.is_none() && is_text_gone(&set) {
+                anyhow!("{error}; bring the text back, or name another with --text")
+            } else {
+                error.into()
+            }
+        })?;
         let words = Vocabulary::new(set.tokens, &texts.train, set.min_count);
         if words != snapshot.vocabulary {
             bail!(

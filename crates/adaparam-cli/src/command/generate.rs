@@ -25,13 +25,14 @@ const AT_ONCE: u64 = 16;
 #[command(after_help = "\
 Examples:
   adaparam generate runs/quick-seed-1 --prompt \"call me\"
-  adaparam generate model.safetensors --temperature 0.8 --top-k 50 --seed 3 --max-words 200
+  adaparam generate model.safetensors --temperature 0.8 --top-k 50 --seed 3
   adaparam generate runs/quick-char-seed-1 --top-p 0.9 --samples 3 --json
-  adaparam generate runs/ptb-17m-seed-1 --precision int8     faster: weights of a byte
+  adaparam generate runs/ptb-17m-seed-1 --precision int8
+      faster: weights of a byte
 
-The same model, prompt and seed give the same text, whatever the number of samples. A model of bytes may write what is
-no UTF-8, and any model what commands a terminal: the first is shown as \u{fffd}, the second as escapes such as \\u001b.
---raw gives a file or pipe the bytes as they are, and --json has those that are no UTF-8 as numbers.")]
+The same model, prompt and seed give the same text, whatever the number of samples. A model of bytes may write what is \
+no UTF-8, and any model may write terminal control codes: the first is shown as \u{fffd}, the second as escapes such as \
+\\u001b. --raw gives a file or pipe the bytes as they are, and --json has those that are no UTF-8 as numbers.")]
 pub(crate) struct Generate {
     /// A run's folder (its best checkpoint), a checkpoint's folder or an exported file
     model: PathBuf,
@@ -211,10 +212,15 @@ impl Generate {
                         Some(_) => format!("read as {UNK}"),
                         None => "left out".to_owned(),
                     };
-                    remark!(
-                        "--prompt: `{}` is not in the vocabulary: {instead}",
-                        token.name
-                    );
+                    // As it was typed: a name has signs for white space.
+                    let typed = vocabulary.tokens().spelling(&token.name, None);
+                    let typed = typed.unwrap_or_else(|| token.name.as_bytes().to_vec());
+                    let typed = String::from_utf8_lossy(&typed);
+                    let shown = match typed.trim() {
+                        "" => &*token.name,
+                        word => word,
+                    };
+                    remark!("--prompt: `{shown}` is not in the vocabulary: {instead}");
                     vocabulary.unk()
                 })
             })

@@ -9,10 +9,11 @@ use adaparam_lm::{
     KeyChange, LanguageModelConfig, MendedLog, Snapshot, change_run, check_binding, checkpoint,
     mend_log,
 };
+use adaparam_report::number::count;
 use adaparam_runs::date::utc;
 use adaparam_runs::record::{RECORD, RunChange, RunRecord, Values};
 use adaparam_runs::run_folder::RunFolder;
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::Args;
 
 use super::Verdict;
@@ -21,7 +22,7 @@ use crate::crew::Crew;
 use crate::curves::CurvesChoice;
 use crate::data_folder::data_folder;
 use crate::interrupt;
-use crate::model_choice::{assignment, with_changes};
+use crate::model_choice::{assignment, is_text_gone, with_changes};
 use crate::say::{alert, remark};
 use crate::training::{CONFIG, RESULT, Session, lock, report_damaged, settle_parts, warn_of_cuts};
 
@@ -110,13 +111,15 @@ impl Resume {
             snapshot.change(config)?;
         }
         if !self.changes.is_empty() {
-            warn_of_cuts(&snapshot.config.train, Some(epochs_before));
+            // Cuts that are given here were not set for the epochs of before.
+            let given = self.changes.iter().any(|(key, _)| key == "train.cut_after");
+            warn_of_cuts(&snapshot.config.train, (!given).then_some(epochs_before));
         }
         let train = &snapshot.config.train;
         if snapshot.counters.epoch >= train.epochs {
             remark!(
-                "this run is finished: {} epochs are done; --set train.epochs={} trains it further",
-                train.epochs,
+                "this run is finished after {}; --set train.epochs={} trains it further",
+                count(train.epochs as usize, "epoch"),
                 2 * train.epochs
             );
         } else if !self.json {
@@ -137,7 +140,14 @@ impl Resume {
         self.compute.check_training(&session.place, &config)?;
         settle_parts(&mut config.train, session.crew)?;
         let data = &snapshot.config.data;
-        let corpus = data.corpus(&data_folder(self.data.as_deref())?)?;
+        let corpus = data.corpus(&data_folder(self.data.as_deref())?);
+        let corpus = corpus.map_err(|error| {
+            if is_text_gone(data) {
+                anyhow!("{error}; bring the text back; a run whose text is gone cannot be resumed")
+            } else {
+                error.into()
+            }
+        })?;
         if corpus.checksum().to_string() != snapshot.corpus {
             bail!(
                 "{}: the text is not the one that this run was trained on, whose vocabulary has {} words (now {}): \
@@ -217,7 +227,7 @@ fn report_missing(run: &Path, from: &Path, snapshot: &Snapshot) {
     }
     if !has_config {
         alert!(
-            "warning: {}: is missing: written anew as {} has it, with train.seed = {}",
+            "warning: {}: is missing: recreated from {}, with train.seed = {}",
             config.display(),
             from.display(),
             snapshot.config.train.seed

@@ -74,6 +74,8 @@ pub(super) fn json(run: &RunHistory) -> serde_json::Value {
         "best_epoch": best.map(|best| best.epoch),
         "valid_perplexity": best.and_then(|best| best.valid_loss).map(f64::exp),
         "test_perplexity": run.result.as_ref().map(|result| result.test_perplexity),
+        "valid_bits_per_character": run.valid_bits_per_character(),
+        "test_bits_per_character": run.test_bits_per_character(),
         "started": run.record.as_ref().map(|record| &record.started),
         "seconds": run.record.as_ref().map(|record| record.seconds),
     })

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use adaparam_lm::{FileNote, KeyDoc, LanguageModelConfig, TensorHead, open_model, preset, presets};
+use adaparam_report::number::count;
 use clap::Args;
 
 use super::Verdict;
@@ -108,9 +109,9 @@ fn trained(path: &Path) -> anyhow::Result<Verdict> {
     let (snapshot, counters) = (&opened.snapshot, &opened.snapshot.counters);
     say!("# {}", opened.path.display());
     say!(
-        "# {} epochs, {} updates{}",
-        counters.epoch,
-        counters.updates,
+        "# {}, {}{}",
+        count(counters.epoch as usize, "epoch"),
+        count(counters.updates as usize, "update"),
         match &counters.best {
             Some(best) => format!(
                 "; best epoch {} with validation perplexity {:.2}",
@@ -128,8 +129,8 @@ fn trained(path: &Path) -> anyhow::Result<Verdict> {
 /// Everything that a safetensors file tells, whoever wrote it.
 fn tensors(path: &Path) -> anyhow::Result<Verdict> {
     let head = TensorHead::read(path)?;
-    let count = |shape: &[usize]| shape.iter().product::<usize>();
-    let numbers: usize = head.tensors.values().map(|(_, shape)| count(shape)).sum();
+    let product = |shape: &[usize]| shape.iter().product::<usize>();
+    let numbers: usize = head.tensors.values().map(|(_, shape)| product(shape)).sum();
     say!("# {}", path.display());
     say!("# {} tensors, {numbers} numbers", head.tensors.len());
     let longest = head.tensors.keys().map(String::len).max().unwrap_or(0);

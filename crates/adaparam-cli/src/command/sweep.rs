@@ -2,6 +2,7 @@
 
 mod submit;
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,10 +23,10 @@ use crate::data_folder::data_folder;
 use crate::experiment_choice::{ExperimentChoice, ScaleChoice, budget};
 use crate::interrupt;
 use crate::model_choice::{absolute_paths, assignment};
-use crate::say::say;
+use crate::say::{alert, say};
 use crate::slurm::{Queue, Task};
 use crate::sweeping::{Sweeping, check_runs, deadline};
-use crate::training::shell_word;
+use crate::training::{doubtful_cuts, shell_word};
 
 /// Plan, run and collect many language models
 #[derive(Debug, Args)]
@@ -41,7 +42,7 @@ Examples:
   adaparam reproduce ablation --scale small --out runs/ablation   the same plan, then a report
 
 A run goes on from its newest checkpoint and is left alone once it has ended, so every command may be given again. \
-Any number of processes may share a sweep's folder: each run is locked by the process that is at it.")]
+Any number of processes may share a sweep's folder: each run is locked by the process that trains it.")]
 pub(crate) struct Sweeps {
     #[command(subcommand)]
     action: Action,
@@ -187,7 +188,10 @@ impl Plan {
         };
         let sweep = Sweep::plan(self.out, manifest)?;
         let folder = sweep.path().display();
-        say!("{} runs in {folder}", sweep.manifest().runs.len());
+        say!(
+            "{} in {folder}",
+            number::count(sweep.manifest().runs.len(), "run")
+        );
         say!(
             "start them with: adaparam sweep run {} --all",
             shell_word(sweep.path())
@@ -225,7 +229,18 @@ impl Plan {
             );
         }
         let manifest = plan_of_file(path, changes)?;
-        check_runs(&manifest.runs, &Corpora::of_manifest(&manifest, data)?, 1)?;
+        let mut doubts = Vec::new();
+        let corpora = Corpora::read_doubting(&manifest.runs, data, |doubt| {
+            doubts.push(doubt.to_string());
+        });
+        for run in &manifest.runs {
+            doubts.extend(doubtful_cuts(&run.config.train, None));
+        }
+        let told: BTreeSet<&String> = doubts.iter().collect();
+        for doubt in told {
+            alert!("warning: {doubt}");
+        }
+        check_runs(&manifest.runs, &corpora?, 1)?;
         Ok(manifest)
     }
 }
@@ -264,7 +279,8 @@ impl Run {
 /// `7 runs: 3 finished, 4 waiting`.
 fn states(collected: &Collected) -> String {
     let states = collected.runs.iter().map(|run| run.progress.state);
-    format!("{} runs: {}", collected.runs.len(), tally(states))
+    let runs = number::count(collected.runs.len(), "run");
+    format!("{runs}: {}", tally(states))
 }
 
 impl Status {

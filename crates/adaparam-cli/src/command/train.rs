@@ -7,6 +7,7 @@ use adaparam_lm::{
     DEFAULT_PRESET, Inherited, LanguageModelConfig, MatchedWords, OpenedModel, Place, Snapshot,
     TextSource, checkpoint, cut_columns, open_model, weights_sum,
 };
+use adaparam_report::number::count;
 use adaparam_runs::record::{Lineage, LineageWords, RECORD, RunRecord};
 use adaparam_runs::run_folder::{Purpose, RunFolder};
 use adaparam_tensorboard::refuse_another;
@@ -34,18 +35,29 @@ use crate::{interrupt, provenance};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  adaparam train                                     the preset quick: Moby-Dick, minutes on two cores
-  adaparam train ptb-17m --data ~/data               the paper's model (adaparam show lists all)
+  adaparam train
+      the preset quick: Moby-Dick, minutes on two cores
+  adaparam train ptb-17m --data ~/data
+      the paper's model (adaparam show lists all)
   adaparam train quick --set train.epochs=2 --seed 7
-  adaparam train quick --text my.txt                 a text of your own, cut in three
-  adaparam train quick-char --text my.txt            the same by characters, for any language
-  adaparam train my.toml --out runs/mine             begin with `adaparam show quick > my.toml`
-  adaparam train ptb-17m --precision bf16            half of the bits in products, less memory (docs/precision.md)
-  adaparam train quick --tensorboard curves          then: tensorboard --logdir curves
-  adaparam train --from runs/quick-seed-1 --seed 2   a new run that begins with the weights of another
-  adaparam train --from runs/quick-seed-1 --text my.txt   the same on a text of your own; words are matched by name
-  adaparam train ptb-awd-finetune --from runs/ptb-awd-seed-1   the second stage of a recipe
-  mpirun -n 2 adaparam train ptb-17m --threads 1     two processes, each with half of every batch (docs/clusters.md)
+  adaparam train quick --text my.txt
+      a text of your own, cut in three
+  adaparam train quick-char --text my.txt
+      the same by characters, for any language
+  adaparam train my.toml --out runs/mine
+      begin with `adaparam show quick > my.toml`
+  adaparam train ptb-17m --precision bf16
+      half of the bits in products, less memory (docs/precision.md)
+  adaparam train quick --tensorboard curves
+      then: tensorboard --logdir curves
+  adaparam train --from runs/quick-seed-1 --seed 2
+      a new run that begins with the weights of another
+  adaparam train --from runs/quick-seed-1 --text my.txt
+      the same on a text of your own; words are matched by name
+  adaparam train ptb-awd-finetune --from runs/ptb-awd-seed-1
+      the second stage of a recipe
+  mpirun -n 2 adaparam train ptb-17m --threads 1
+      two processes, each with half of every batch (docs/clusters.md)
 
 Ctrl-C finishes the step, saves and says how to go on. `adaparam resume` goes on with a run, also under changed keys.")]
 pub(crate) struct Train {
@@ -267,7 +279,7 @@ impl Train {
         }
         let told = told_words(&words);
         if 2 * words.kept < words.kept + words.new.len() {
-            alert!("warning: few words are known: {told}");
+            alert!("warning: only {told}");
         } else {
             remark!("{told}");
         }
@@ -325,8 +337,9 @@ fn told_words(words: &MatchedWords) -> String {
         many => format!("{} ({}, ...)", many.len(), many[..SHOWN_WORDS].join(", ")),
     };
     format!(
-        "words by their names: {} keep their vectors, new are {}, and of the run before {} are not in the text",
+        "{} of {} words occur in the other run; {} start untrained; of the other run's words, {} are not in this text",
         words.kept,
+        words.kept + words.new.len(),
         some(&words.new),
         some(&words.left_out)
     )
@@ -363,10 +376,11 @@ fn refuse_a_second_run(out: &Path) -> anyhow::Result<()> {
     });
     match place {
         Some((done, epochs)) if done >= epochs => bail!(
-            "{folder}: holds a finished run of {epochs} epochs:\n  \
+            "{folder}: holds a finished run of {}:\n  \
              adaparam resume {word} --set train.epochs={}   trains it further\n  \
              adaparam train --from {word} --out OTHER   begins a new run with its weights\n\
              or name another folder with --out",
+            count(epochs as usize, "epoch"),
             2 * epochs
         ),
         Some((done, epochs)) => bail!(

@@ -91,7 +91,7 @@ fn an_edited_configuration_is_noticed_and_the_way_to_change_keys_is_told() {
     fs::remove_file(&path).unwrap();
     let told = stderr(&tiny.run(&["resume", "run"]));
     assert!(
-        told.contains("config.toml: is missing: written anew"),
+        told.contains("config.toml: is missing: recreated from"),
         "{told}"
     );
     assert!(fs::read_to_string(&path).unwrap().contains("epochs = 2"));

@@ -226,7 +226,10 @@ fn a_search_tells_what_it_found_and_what_it_comes_to() {
     for (arguments, expected) in [
         (vec!["--tune", "cash"], "did you mean `cache`?"),
         (vec!["--budget", "2h"], "--tune"),
-        (vec!["--tune", "--text", "text.txt"], "--text names a file"),
+        (
+            vec!["--tune", "--text", "text.txt"],
+            "`--text` gives only one file",
+        ),
         (
             vec!["--tune", "cache", "--tune-words", "1"],
             "--tune-words 1: must be at least 2, two words for each of 1 column",

@@ -210,7 +210,7 @@ fn bad_texts_are_refused_with_their_place_and_a_next_step() {
         ("empty.txt", "empty.txt: the text holds no word"),
         (
             "line.txt",
-            "2 words do not give a training, a validation and a test part",
+            "2 words cannot be cut into a training, a validation and a test part",
         ),
         ("short.txt", "choose a smaller batch or a longer text"),
         (
@@ -295,7 +295,7 @@ fn a_text_that_is_not_the_models_is_refused() {
     assert!(error.contains("holds no checkpoint"), "{error}");
     tiny.write("strange.safetensors", "no tensors");
     let error = tiny.refused(&["eval", "strange.safetensors"]);
-    assert!(error.contains("this is no safetensors file"), "{error}");
+    assert!(error.contains("not a safetensors file ("), "{error}");
 }
 
 #[test]

@@ -169,7 +169,9 @@ fn cuts_that_do_not_fit_the_epochs_are_warned_about() {
     };
     let told = train(&["--set", "train.epochs=2"], "late");
     assert!(
-        told.contains("warning: the learning rate is never cut after epoch 2"),
+        told.contains(
+            "warning: the cut after epoch 2 is never reached: training ends with epoch 2;"
+        ),
         "{told}"
     );
     let told = train(
@@ -200,6 +202,20 @@ fn cuts_that_do_not_fit_the_epochs_are_warned_about() {
     );
     let told = stderr(&tiny.run(&["resume", "shares", "--set", "train.epochs=4"]));
     assert!(!told.contains("warning"), "{told}");
+
+    // Cuts that come with the new number of epochs were set for it.
+    let given = [
+        "--set",
+        "train.epochs=7",
+        "--set",
+        "train.cut_after=[4, 20]",
+    ];
+    let told = stderr(&tiny.run(&[&["resume", "run"][..], &given].concat()));
+    assert!(
+        !told.contains("was set for")
+            && told.contains("the cut after epoch 20 is never reached: training ends with epoch 7"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -284,7 +300,8 @@ fn words_of_another_text_are_matched_by_name_and_the_rest_is_said() {
     let told = stderr(&output);
     assert!(output.status.success(), "{told}");
     assert!(
-        told.contains("14 keep their vectors, new are 2 (") && told.contains("1 (mate)"),
+        told.contains("14 of 16 words occur in the other run; 2 (")
+            && told.contains("1 (mate) are not in this text"),
         "{told}"
     );
     let words = &json(&tiny, "new/record.json")["from"]["words"];
@@ -350,7 +367,7 @@ fn words_of_another_text_are_matched_by_name_and_the_rest_is_said() {
         "--set",
         "train.epochs=1",
     ]));
-    assert!(told.contains("warning: few words are known"), "{told}");
+    assert!(told.contains("warning: only "), "{told}");
     let error = tiny.refused(&[
         "train",
         "quick-char",
@@ -361,7 +378,10 @@ fn words_of_another_text_are_matched_by_name_and_the_rest_is_said() {
         "--out",
         "no",
     ]);
-    assert!(error.contains("was trained on words"), "{error}");
+    assert!(
+        error.contains("that run uses words, this one characters; add `--set data.tokens=words`"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -402,7 +422,7 @@ fn the_folder_of_a_run_is_not_trained_into_and_both_ways_on_are_offered() {
     train(&tiny, 1, "run");
     let error = tiny.refused(&["train", "tiny.toml", "--out", "run"]);
     for part in [
-        "run: holds a finished run of 1 epochs",
+        "run: holds a finished run of 1 epoch:",
         "adaparam resume run --set train.epochs=2",
         "adaparam train --from run --out",
     ] {
@@ -410,7 +430,7 @@ fn the_folder_of_a_run_is_not_trained_into_and_both_ways_on_are_offered() {
     }
     let told = stderr(&tiny.run(&["resume", "run"]));
     assert!(
-        told.contains("this run is finished: 1 epochs are done"),
+        told.contains("this run is finished after 1 epoch;"),
         "{told}"
     );
     let code = interrupt(

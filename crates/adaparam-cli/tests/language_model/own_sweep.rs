@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::tiny_run::TinyRun;
+use crate::tiny_run::{TinyRun, stderr};
 
 const SWEEP: &str = "\
 base = \"tiny.toml\"
@@ -104,6 +104,30 @@ fn a_file_of_ones_own_is_planned_run_and_collected() {
         "train.epochs=2",
     ]);
     assert!(error.contains("is frozen"), "{error}");
+}
+
+#[test]
+fn texts_and_cuts_that_look_wrong_are_warned_about_once_when_a_sweep_is_planned() {
+    let tiny = TinyRun::new();
+    tiny.write(
+        "poem.txt",
+        "床前明月光，疑是地上霜。 举头望明月，低头思故乡。\n".repeat(300),
+    );
+    tiny.write(
+        "poems.toml",
+        SWEEP
+            .replace("seeds", "text = \"poem.txt\"\nseeds")
+            .replace("cut_after = []", "cut_after = [2]"),
+    );
+    let planned = tiny.run(&["sweep", "plan", "poems.toml", "--out", "poems"]);
+    let told = stderr(&planned);
+    assert!(planned.status.success(), "{told}");
+    for part in [
+        "poem.txt: most of its letters are of a script without spaces",
+        "the cut after epoch 2 is never reached: training ends with epoch 1",
+    ] {
+        assert_eq!(told.matches(part).count(), 1, "{told}");
+    }
 }
 
 #[test]

@@ -133,7 +133,43 @@ fn the_loss_is_told_in_bits_per_character_and_per_byte_and_not_for_words() {
         assert!((logged("test") - bits).abs() < 1e-6, "{log}");
         let valid = result["bits"]["valid"].as_f64().unwrap();
         assert!((logged("valid") - valid).abs() < 1e-6, "{log}");
+
+        // Models of one text are compared by characters, however it is cut.
+        let per_character = line["bits_per_character"].as_f64().unwrap();
+        let page = fs::read_to_string(tiny.path(tokens).join("report.html")).unwrap();
+        assert!(
+            page.contains("Test bits per character")
+                && page.contains(&format!("{per_character:.3}")),
+            "{page}"
+        );
+        assert!(told.contains("bits per character"), "{told}");
+        if unit == "byte" {
+            assert!(per_character > 2.5 * bits, "{per_character} {bits}");
+            let trained = &result["bits"]["test_per_character"].as_f64().unwrap();
+            assert!((trained - per_character).abs() < 1e-6, "{result}");
+            assert!(page.contains("Test bits per byte"), "{page}");
+        } else {
+            assert!((per_character - bits).abs() < 1e-12, "{per_character}");
+        }
     }
+
+    let compared = tiny.run(&["compare", "characters", "bytes"]);
+    let table = String::from_utf8_lossy(&compared.stdout).into_owned();
+    for part in [
+        "The texts are cut into different tokens: compare bits per character, not perplexity.",
+        "Test bits per character",
+    ] {
+        assert!(table.contains(part), "{table}");
+    }
+    assert!(
+        stderr(&compared).contains("--out both.html adds the curves"),
+        "{}",
+        stderr(&compared)
+    );
+    let table = tiny.done(&["compare", "bytes", "words"]);
+    assert!(table.contains("\"words\""), "{table}");
+    let rows = json(&tiny.done(&["runs", "bytes", "--json"]));
+    assert!(rows[0]["test_bits_per_character"].is_number(), "{rows}");
 }
 
 #[test]
@@ -152,6 +188,18 @@ fn french_is_cut_at_elisions_and_marks_and_written_without_gaps() {
     assert!(
         vocabulary.lines().any(|name| name == "\\sl'"),
         "{vocabulary}"
+    );
+    let told = stderr(&tiny.run(&[
+        "generate",
+        "unicode-words",
+        "--prompt",
+        "la zzz",
+        "--max-words",
+        "1",
+    ]));
+    assert!(
+        told.contains("--prompt: `zzz` is not in the vocabulary"),
+        "{told}"
     );
     let prompt = "Jusqu'à la Fourmi, dit-elle";
     let line = tiny.done(&[

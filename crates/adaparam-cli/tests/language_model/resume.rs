@@ -318,7 +318,10 @@ fn a_run_is_trained_by_one_process_at_a_time() {
     let error = tiny.refused(&["resume", "run"]);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(error.contains("another process is at this run"), "{error}");
+    assert!(
+        error.contains("another process is training this run"),
+        "{error}"
+    );
 }
 
 #[test]

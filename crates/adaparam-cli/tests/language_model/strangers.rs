@@ -31,8 +31,7 @@ fn a_model_does_not_choose_which_files_are_read() {
     ] {
         let error = tiny.refused(command);
         assert!(
-            error.contains("a model does not choose which files are read")
-                && error.contains("--text FILE"),
+            error.contains("is not in the file; name it with `--text FILE`"),
             "{command:?}: {error}"
         );
         assert!(error.contains("text.txt"), "{error}");
@@ -91,7 +90,10 @@ fn an_import_leaves_a_run_that_is_under_way_alone() {
     let lock = adaparam_runs::lock::RunLock::take(&tiny.path("busy")).unwrap();
     assert!(lock.is_some());
     let error = tiny.refused(&import);
-    assert!(error.contains("another process is at this run"), "{error}");
+    assert!(
+        error.contains("another process is training this run"),
+        "{error}"
+    );
     assert!(!tiny.path("busy/config.toml").exists());
     drop(lock);
     // What it leaves when it is killed then is no folder for an import either.

@@ -204,7 +204,7 @@ mod tests {
             let error = cut(&text(content), 0.1, 0.1).unwrap_err();
             let message = error.to_string();
             assert!(
-                message.starts_with("some.txt: 2 words do not give"),
+                message.starts_with("some.txt: 2 words cannot be cut into"),
                 "{message}"
             );
             assert!(

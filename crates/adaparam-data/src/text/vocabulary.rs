@@ -124,6 +124,19 @@ impl Vocabulary {
         self.tokens
     }
 
+    /// How many tokens of a text of these ids make a character, for tokens that people measure in bits.
+    pub fn tokens_per_character(&self, ids: &[u32]) -> Option<f64> {
+        if self.tokens.unit() == "character" {
+            return Some(1.0);
+        }
+        if !self.tokens.is_measured_in_bits() {
+            return None;
+        }
+        let names = ids.iter().filter_map(|&id| self.word(id));
+        let text = self.tokens.join(names)?;
+        self.tokens.per_character(&String::from_utf8_lossy(&text))
+    }
+
     /// The sum of the content of the file.
     pub fn checksum(&self) -> Checksum {
         Checksum::of(self.to_text())

@@ -118,7 +118,7 @@ mod by_name {
             let hint = nearest(&name, names.iter().copied())
                 .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
             D::Error::custom(format!(
-                "texts are not cut into `{name}`; {hint}there are {}",
+                "unknown tokens `{name}`; {hint}there are {}",
                 names.join(", ")
             ))
         })

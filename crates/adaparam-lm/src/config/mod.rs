@@ -131,19 +131,34 @@ impl LanguageModelConfig {
     }
 
     fn no_such_key(&self, key: &str, value: &str) -> LmError {
-        let elsewhere = KeyDoc::of_every_kind()
-            .into_iter()
+        let (own, others) = (self.keys(), KeyDoc::of_every_kind());
+        let elsewhere = others
+            .iter()
             .find(|known| known.path == key)
             .and_then(|known| known.kind);
+        let group = format!("{key}.");
+        let within: Vec<&str> = own
+            .iter()
+            .map(|known| known.path.as_str())
+            .filter(|path| path.starts_with(&group))
+            .collect();
         let rule = if let Some(kind) = elsewhere {
-            let section = key.rsplit_once('.').map_or("", |(section, _)| section);
-            format!("is a key of {section}.kind = \"{kind}\": set that first")
-        } else {
-            let keys = self.keys();
-            let paths = keys.iter().map(|known| known.path.as_str());
-            let hint = nearest(key, paths)
-                .map_or_else(String::new, |path| format!("; did you mean `{path}`?"));
+            format!("is a key of {}: set that first", kind_key(key, kind))
+        } else if within.is_empty() {
+            let all = own.iter().chain(&others);
+            let near = nearest(key, all.clone().map(|known| known.path.as_str()));
+            let near = near.and_then(|near| all.clone().find(|known| known.path == near));
+            let hint = near.map_or_else(String::new, |near| match near.kind {
+                None => format!("; did you mean `{}`?", near.path),
+                Some(kind) => format!(
+                    "; did you mean `{}`, of {}?",
+                    near.path,
+                    kind_key(&near.path, kind)
+                ),
+            });
             format!("there is no such key{hint}")
+        } else {
+            format!("is a group of keys: set one of {}", within.join(", "))
         };
         RunError::value(key, value, rule).into()
     }
@@ -189,6 +204,12 @@ impl LanguageModelConfig {
         }
         Ok(())
     }
+}
+
+/// The key that chooses the kind which alone has the key at a path, with its value.
+fn kind_key(path: &str, kind: &str) -> String {
+    let section = path.rsplit_once('.').map_or("", |(section, _)| section);
+    format!("{section}.kind = \"{kind}\"")
 }
 
 /// The first key whose value in `here` is another in `there`, as a sentence for somebody who is not `here`.
@@ -352,6 +373,37 @@ mod tests {
     }
 
     #[test]
+    fn a_key_in_the_wrong_section_is_answered_with_the_right_one() {
+        for (key, expected) in [
+            (
+                "train.policy_start",
+                "did you mean `model.cell.policy_start`?",
+            ),
+            ("model.cell.skip", "did you mean `model.skip`?"),
+            (
+                "model.head.k",
+                "did you mean `model.head.experts`, of model.head.kind = \"mixture\"?",
+            ),
+            (
+                "train.dropout",
+                "is a group of keys: set one of train.dropout.word, ",
+            ),
+        ] {
+            let error = error(key, "3");
+            assert!(error.contains(expected), "{error}");
+        }
+        for (kind, near) in [("aLSTM", "adaptive-lstm"), ("tg-sc", "melis-lstm")] {
+            let error = error("model.cell.kind", kind);
+            assert!(
+                error.contains(&format!("did you mean `{near}`?")),
+                "{error}"
+            );
+        }
+        let error = error("model.head.kind", "mos");
+        assert!(error.contains("did you mean `mixture`?"), "{error}");
+    }
+
+    #[test]
     fn a_value_of_the_wrong_kind_or_size_is_named_with_its_rule() {
         for (key, value, rule) in [
             (
@@ -383,7 +435,7 @@ mod tests {
             (
                 "data.tokens",
                 "character",
-                "texts are not cut into `character`; did you mean `characters`? there are words, characters, bytes, unicode-words",
+                "unknown tokens `character`; did you mean `characters`? there are words, characters, bytes, unicode-words",
             ),
             ("train.epochs", "2\nseed = 3", "must be a single line"),
         ] {

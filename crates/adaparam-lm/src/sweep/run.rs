@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use adaparam_data::text::Corpus;
+use adaparam_data::text::{Corpus, Doubt};
 use adaparam_runs::RunError;
 use adaparam_runs::lock::RunLock;
 use adaparam_runs::record::{RECORD, RunRecord};
@@ -34,12 +34,22 @@ impl Corpora {
         runs: impl IntoIterator<Item = &'a RunSpec>,
         data_folder: &Path,
     ) -> Result<Self, LmError> {
+        Self::read_doubting(runs, data_folder, |_| ())
+    }
+
+    /// As [`read`](Self::read). `tell` hears, once for each text and way to cut it, of a reason to doubt that a text of one's
+    /// own is cut as it should be.
+    pub fn read_doubting<'a>(
+        runs: impl IntoIterator<Item = &'a RunSpec>,
+        data_folder: &Path,
+        mut tell: impl FnMut(&Doubt),
+    ) -> Result<Self, LmError> {
         let mut corpora = Self::default();
         for run in runs {
             let data = &run.config.data;
             if corpora.of(data).is_none() {
-                let corpus = Arc::new(data.corpus(data_folder)?);
-                corpora.read.push((data.clone(), corpus));
+                let corpus = data.corpus_doubting(data_folder, &mut tell)?;
+                corpora.read.push((data.clone(), Arc::new(corpus)));
             }
         }
         Ok(corpora)

@@ -130,8 +130,8 @@ pub fn wall_clock_claims(times: Option<&StepTimes>) -> Vec<Claim> {
 fn open(race: &Race) -> Claim {
     let (ours, theirs) = (race.ours.0, race.theirs.0);
     let reason = format!(
-        "no steps of {ours} and {theirs} are timed here: `python3 bench/step_times.py --out REPORT/{FILE}` times them, and \
-         `adaparam reproduce --report-only --out REPORT` judges by it"
+        "No steps of {ours} and {theirs} are timed here: `python3 bench/step_times.py --out REPORT/{FILE}` times them, and \
+         `adaparam reproduce --report-only --out REPORT` judges by it."
     );
     Wording::from(race.id).judged(Verdict::NotRun, reason)
 }
@@ -161,7 +161,7 @@ fn judged(race: &Race, times: &StepTimes, [ours, theirs]: &[Vec<f64>; 2]) -> Cla
     let median = |values: &[f64]| Spread::of(values.iter().copied()).median;
     let share = 100.0 * spread.median.abs();
     let evidence = format!(
-        "from times of a step, not of whole trainings: a word of training takes {:.3} ms ({}) against {:.3} ms ({}), and {} \
+        "From times of a step, not of whole trainings: a word of training takes {:.3} ms ({}) against {:.3} ms ({}), and {} \
          epochs against {} come to {share:.0}\u{a0}% {} time (median of {} rounds in turns; {}, {} threads).",
         median(ours),
         race.ours.0,
@@ -242,6 +242,10 @@ mod tests {
         for claim in wall_clock_claims(None) {
             assert_eq!(claim.verdict, Verdict::NotRun);
             assert!(claim.evidence.contains("bench/step_times.py"), "{claim:?}");
+            assert!(
+                claim.evidence.starts_with("No steps") && claim.evidence.ends_with('.'),
+                "{claim:?}"
+            );
         }
     }
 

@@ -25,6 +25,9 @@ pub enum Systems {
     Named(Vec<String>),
 }
 
+/// Words that stand for systems, in place of names.
+const ALONE: [&str; 3] = ["own", "paper", "all"];
+
 impl Systems {
     /// What `all`, `paper`, `own` or a list of names with commas means.
     pub fn parse(text: &str) -> Self {
@@ -281,15 +284,16 @@ impl Experiment {
 
     fn no_such_system(self, name: &str, scale: Scale, all: &[ModelRow]) -> RunError {
         let larger = self.systems(Scale::Full);
-        let rule = if larger.iter().any(|row| row.key == name) {
+        let rule = if ALONE.contains(&name) {
+            "own, paper and all stand alone: give one of them, or names of systems".to_owned()
+        } else if larger.iter().any(|row| row.key == name) {
             format!(
                 "is another size of a system, which only --scale full has, not {}",
                 scale.name()
             )
         } else {
             let keys: Vec<&str> = all.iter().map(|row| row.key).collect();
-            let words = ["own", "paper", "all"];
-            let hint = nearest(name, keys.iter().copied().chain(words))
+            let hint = nearest(name, keys.iter().copied().chain(ALONE))
                 .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
             format!(
                 "{} has no system of this name; {hint}there are own, paper, all, or of {}",
@@ -312,7 +316,7 @@ mod tests {
             for (at, row) in rows.iter().enumerate() {
                 let names: Vec<&str> = rows[..at].iter().map(|row| row.key).collect();
                 assert!(!names.contains(&row.key), "{}", row.key);
-                assert!(!["own", "paper", "all"].contains(&row.key));
+                assert!(!ALONE.contains(&row.key));
             }
         }
         let quoted = |experiment: Experiment| {
@@ -354,6 +358,10 @@ mod tests {
         assert!(error.contains("did you mean `gru`?"), "{error}");
         let error = chosen("papier", Scale::Small).unwrap_err().to_string();
         assert!(error.contains("did you mean `paper`?"), "{error}");
+        let error = chosen("aLSTM", Scale::Small).unwrap_err().to_string();
+        assert!(error.contains("did you mean `recurrent`?"), "{error}");
+        let error = chosen("all,lstm", Scale::Small).unwrap_err().to_string();
+        assert!(error.contains("own, paper and all stand alone"), "{error}");
         let error = chosen("recurrent-24m", Scale::Small)
             .unwrap_err()
             .to_string();

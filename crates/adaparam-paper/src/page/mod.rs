@@ -11,7 +11,7 @@ mod stroke;
 mod tail;
 mod whole;
 
-pub use claims::{all_claims, findings};
+pub use claims::{AllClaims, all_claims, findings};
 pub use heat_maps::heat_maps;
 pub use image::IMAGE_HEADING;
 pub(crate) use image::image;

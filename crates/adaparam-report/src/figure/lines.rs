@@ -39,6 +39,8 @@ pub struct Line {
     points: Vec<(f64, f64)>,
     /// The spread around it, as (x, lowest, highest), by rising x; may be empty.
     band: Vec<(f64, f64, f64)>,
+    /// Whether a value holds from the point before up to its own.
+    is_stepped: bool,
 }
 
 impl Line {
@@ -50,6 +52,16 @@ impl Line {
             stroke: Stroke::Solid,
             points,
             band: Vec::new(),
+            is_stepped: false,
+        }
+    }
+
+    /// The same curve in steps: a value holds from the point before up to its own.
+    #[must_use]
+    pub fn stepped(self) -> Self {
+        Self {
+            is_stepped: true,
+            ..self
         }
     }
 
@@ -184,7 +196,14 @@ impl Lines {
         line.points
             .chunk_by(|one, other| admitted(one) && admitted(other))
             .filter(|run| admitted(&run[0]))
-            .map(|run| thinned(&run.iter().map(place).collect::<Vec<_>>()))
+            .map(|run| {
+                let places: Vec<(f64, f64)> = run.iter().map(place).collect();
+                thinned(&if line.is_stepped {
+                    steps(&places)
+                } else {
+                    places
+                })
+            })
             .collect()
     }
 
@@ -281,6 +300,15 @@ impl Lines {
     }
 }
 
+/// Places joined by lines that are level or upright.
+fn steps(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let first = places.first().copied();
+    let corners = places
+        .windows(2)
+        .flat_map(|pair| [(pair[0].0, pair[1].1), pair[1]]);
+    first.into_iter().chain(corners).collect()
+}
+
 impl Figure for Lines {
     /// As high as the names at the ends of its curves need it.
     fn size(&self) -> Size {
@@ -370,6 +398,19 @@ fn kept_apart(wanted: &[f64], least: f64, ends: (f64, f64)) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_are_level_or_upright() {
+        let stepped = steps(&[(1.0, 5.0), (2.0, 5.0), (3.0, 1.0)]);
+        assert_eq!(
+            stepped,
+            [(1.0, 5.0), (1.0, 5.0), (2.0, 5.0), (2.0, 1.0), (3.0, 1.0)]
+        );
+        let pairs = stepped.windows(2);
+        let mut bends = pairs.map(|pair| (pair[0].0 - pair[1].0) * (pair[0].1 - pair[1].1));
+        assert!(bends.all(|bend| bend.abs() < 1e-12));
+        assert!(steps(&[]).is_empty());
+    }
 
     #[test]
     fn many_curves_have_a_figure_that_is_high_enough_for_their_names() {

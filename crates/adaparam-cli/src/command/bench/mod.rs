@@ -22,22 +22,34 @@ use language_model::LanguageModelBench;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  adaparam bench                                   a training step of the paper's 17M model
+  adaparam bench
+      a training step of the paper's 17M model
   adaparam bench step --preset small --threads 1
-  adaparam bench step --model lstm                 the plain LSTM that the preset is compared with
-  adaparam bench eval --json                       for a program to read
-  adaparam bench generate --precision int8         weights of a byte
-  adaparam bench kernels                           each phase next to the machine's limits
-  adaparam bench step --set train.window=2000      how cost grows
-  adaparam bench step --readable                   the same by tensor operations
-  mpirun -n 2 adaparam bench step --threads 1      by two processes: communication and parallel efficiency
-  adaparam bench tail                              the networks of the tail regression
-  adaparam bench mnist --json                      the networks of Table 1, on random images
-  adaparam bench grid                              two layers of many shapes, and Burn's own LSTM beside them
+  adaparam bench step --model lstm
+      the plain LSTM that the preset is compared with
+  adaparam bench eval --json
+      for a program to read
+  adaparam bench generate --precision int8
+      weights of a byte
+  adaparam bench kernels
+      each phase next to the machine's limits
+  adaparam bench step --set train.window=2000
+      how cost grows
+  adaparam bench step --readable
+      the same by tensor operations
+  mpirun -n 2 adaparam bench step --threads 1
+      by two processes: communication and parallel efficiency
+  adaparam bench tail
+      the networks of the tail regression
+  adaparam bench mnist --json
+      the networks of Table 1, on random images
+  adaparam bench grid
+      two layers of many shapes, and Burn's own LSTM beside them
   adaparam bench grid --hidden 650 --batch 1,20 --window 35 --model lstm --json
-  adaparam bench grid --draw results/bench-grid.json > grid.svg    what bench/grid.py has measured, as heat maps
+  adaparam bench grid --draw results/bench-grid.json > grid.svg
+      what bench/grid.py has measured, as heat maps
 
-Medians count, after a warm-up, with quartiles as the spread. The peak is that of a loop of multiply-adds without memory,
+Medians count, after a warm-up, with quartiles as the spread. The peak is that of a loop of multiply-adds without memory, \
 run between the steps. bench/pytorch in the repository measures PyTorch beside it.")]
 pub(crate) struct Bench {
     /// What to measure

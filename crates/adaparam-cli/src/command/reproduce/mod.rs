@@ -265,18 +265,18 @@ impl Reproduce {
         if self.search {
             return self.run_search();
         }
+        let out = self.out_folder();
+        if self.report_only && !out.exists() {
+            bail!(
+                "{}: there is no such folder to report on: name the folder of an earlier run with --out, or leave out --report-only",
+                out.display()
+            );
+        }
         let parts = self.parts();
         let plans: Vec<Plan> = parts
             .iter()
             .map(|&what| self.plan(what))
             .collect::<Result<_, _>>()?;
-        let out = self.out_folder();
-        if self.report_only && !out.exists() {
-            bail!(
-                "{}: is not there to report on: name the folder of an earlier run with --out, or leave out --report-only",
-                out.display()
-            );
-        }
         let folder = RunFolder::open(out, Purpose::Experiment)?;
         let own_folder = |what: What| match self.what {
             What::All => folder.path().join(what.name()),

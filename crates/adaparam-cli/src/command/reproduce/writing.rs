@@ -1,10 +1,10 @@
 //! The files that `reproduce` leaves.
 
 use adaparam_paper::claim::{StepTimes, wall_clock_claims};
-use adaparam_paper::page::{self, Page, all_claims};
+use adaparam_paper::page::{self, AllClaims, Page, all_claims};
 use adaparam_paper::result::{Claim, ExperimentResult, Scale};
 use adaparam_paper::{Comparison, PartReport};
-use adaparam_report::Report;
+use adaparam_report::{Report, Section};
 use adaparam_runs::record::{RECORD, RunRecord};
 use adaparam_runs::run_folder::RunFolder;
 
@@ -28,6 +28,15 @@ fn lead(scale: Scale, elsewhere: &[String], missing: &[String], left_out: bool) 
         lead = format!("{lead} Left out: {}.", commands.join(", "));
     }
     lead
+}
+
+/// The claims before all other sections, or behind them if none is judged: they stand in nobody's way then.
+fn in_order(claims: Option<AllClaims>, others: impl Iterator<Item = Section>) -> Vec<Section> {
+    let (first, last) = match claims {
+        Some(claims) if claims.are_judged => (Some(claims.section), None),
+        claims => (None, claims.map(|claims| claims.section)),
+    };
+    first.into_iter().chain(others).chain(last).collect()
 }
 
 impl Reproduce {
@@ -85,10 +94,7 @@ impl Reproduce {
             title: "Adaptive parameterization, reproduced".to_owned(),
             lead,
             findings,
-            sections: claims
-                .into_iter()
-                .chain(pages.into_iter().map(section))
-                .collect(),
+            sections: in_order(claims, pages.into_iter().map(section)),
             provenance: page::provenance(&whole),
         };
         folder.write_json(RECORD, &whole)?;

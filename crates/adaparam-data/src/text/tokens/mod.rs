@@ -11,6 +11,8 @@ mod words;
 use std::borrow::Cow;
 use std::fmt;
 
+use unicode_segmentation::UnicodeSegmentation;
+
 /// Every way, in the order in which they are listed; the first is meant where none is named.
 static ALL: [&dyn Tokeniser; 4] = [
     &words::Words,
@@ -90,6 +92,15 @@ impl Tokens {
         format!("{count} {}{plural}", self.unit())
     }
 
+    /// How many tokens of such a text make a character, for tokens that people measure in bits.
+    pub fn per_character(self, text: &str) -> Option<f64> {
+        if !self.is_measured_in_bits() {
+            return None;
+        }
+        let characters = text.graphemes(true).count();
+        (characters > 0).then(|| self.cut(text).count() as f64 / characters as f64)
+    }
+
     /// The tokens of a text that goes on: its last line is ended only where the text ends it.
     pub fn cut_open(self, text: &str) -> Vec<Token<'_>> {
         let mut tokens: Vec<Token<'_>> = self.cut(text).collect();
@@ -161,6 +172,19 @@ mod tests {
         assert_eq!(Tokens::default().name(), "words");
         assert_eq!(Tokens::default().counted(720), "720 words");
         assert_eq!(Tokens::named("bytes").unwrap().counted(1), "1 byte");
+    }
+
+    #[test]
+    fn a_character_has_as_many_bytes_as_its_letters_and_accents() {
+        let per_character = |tokens: &str| {
+            Tokens::named(tokens)
+                .unwrap()
+                .per_character("e\u{301}a戦\n")
+        };
+        assert_eq!(per_character("characters"), Some(1.0));
+        assert_eq!(per_character("bytes"), Some(2.0));
+        assert_eq!(per_character("words"), None);
+        assert_eq!(Tokens::named("bytes").unwrap().per_character(""), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::{Token, Tokeniser};
 use crate::text::UNK;
 
 /// Words and marks by Unicode's word boundaries (UAX #29), and after the apostrophe of an elision: `l'` `homme` `,`.
+/// Words that merely have one, such as `aujourd'hui`, stay whole.
 ///
 /// A single space belongs to what follows it, and any other white space is a token of its own, so that nothing is lost.
 pub(super) struct UnicodeWords;
@@ -53,6 +54,22 @@ impl Tokeniser for UnicodeWords {
     }
 }
 
+/// Words with an apostrophe that are one word to people and dictionaries.
+const WHOLE: [&str; 7] = [
+    "aujourd'hui",
+    "presqu'île",
+    "presqu'îles",
+    "prud'homme",
+    "prud'hommes",
+    "quelqu'un",
+    "quelqu'une",
+];
+
+fn is_whole(word: &str) -> bool {
+    let plain: String = word.to_lowercase().replace('\u{2019}', "'");
+    WHOLE.contains(&plain.as_str())
+}
+
 /// A piece cut after each apostrophe that stands between a letter and a vowel or h, as UAX #29 proposes for French and
 /// Italian. English contractions (`don't`, `we'll`) have a consonant there and stay whole.
 fn elisions(at: usize, piece: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -64,6 +81,7 @@ fn elisions(at: usize, piece: &str) -> impl Iterator<Item = (usize, &str)> {
             && before.is_some_and(char::is_alphabetic)
             && let Some(&(next, after)) = letters.peek()
             && begins_elided_word(after)
+            && !is_whole(&piece[cuts[cuts.len() - 1]..])
         {
             cuts.push(next);
         }
@@ -99,6 +117,24 @@ mod tests {
             ["l'", "homme", ",", "\\sdit", "-", "il", "."]
         );
         assert_eq!(names("Qu’à d'ÉTÉ\n"), ["Qu’", "à", "\\sd'", "ÉTÉ", "\\n"]);
+        assert_eq!(
+            names("Aujourd'hui d’aujourd’hui"),
+            ["Aujourd'hui", "\\sd’", "aujourd’hui"]
+        );
+        assert_eq!(
+            names("l'un, quelqu'un, presqu'île, presqu'à"),
+            [
+                "l'",
+                "un",
+                ",",
+                "\\squelqu'un",
+                ",",
+                "\\spresqu'île",
+                ",",
+                "\\spresqu'",
+                "à"
+            ]
+        );
     }
 
     #[test]
