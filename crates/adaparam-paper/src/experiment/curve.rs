@@ -11,30 +11,30 @@ pub(crate) enum Reached {
     WithMore(f64),
 }
 
-/// How much is needed for `level`, by a curve of amounts and perplexities in order of amounts. Nothing if it has no point.
+/// How much is needed for `level`, by a curve of amounts and perplexities in order of amounts. Nothing if it has no point, or
+/// if a perplexity that is not there yet could have the answer.
 ///
 /// Between neighbours the logarithm of the perplexity is a straight line over that of the amount, and nothing is said
 /// beyond the ends. An infinite perplexity is that of a run that diverged: no line leads away from it, and what the next run
 /// reaches is reached with that one's amount.
-pub(super) fn first_reached(curve: &[(f64, f64)], level: f64) -> Option<Reached> {
-    let (most, _) = *curve.last()?;
-    let is_there = |perplexity: f64| perplexity.is_finite() && perplexity <= level;
-    let Some(at) = curve.iter().position(|&(_, it)| is_there(it)) else {
-        return Some(Reached::WithMore(most));
-    };
-    let (amount, perplexity) = curve[at];
-    let Some(&(before, above)) = at.checked_sub(1).and_then(|before| curve.get(before)) else {
-        return Some(if perplexity < level {
-            Reached::WithLess(amount)
-        } else {
-            Reached::At(amount)
+pub(super) fn first_reached(curve: &[(f64, Option<f64>)], level: f64) -> Option<Reached> {
+    let mut before: Option<(f64, f64)> = None;
+    for &(amount, perplexity) in curve {
+        let perplexity = perplexity?;
+        if perplexity.is_infinite() || perplexity > level {
+            before = Some((amount, perplexity));
+            continue;
+        }
+        return Some(match before {
+            None if perplexity < level => Reached::WithLess(amount),
+            Some((less, above)) if above.is_finite() => {
+                let way = (above / level).ln() / (above / perplexity).ln();
+                Reached::At(less * (amount / less).powf(way))
+            }
+            _ => Reached::At(amount),
         });
-    };
-    if above.is_infinite() {
-        return Some(Reached::At(amount));
     }
-    let way = (above / level).ln() / (above / perplexity).ln();
-    Some(Reached::At(before * (amount / before).powf(way)))
+    before.map(|(most, _)| Reached::WithMore(most))
 }
 
 #[cfg(test)]
@@ -43,6 +43,11 @@ mod tests {
 
     /// Perplexities that fall by a quarter with each doubling.
     const FALLING: [(f64, f64); 4] = [(0.5, 160.0), (1.0, 120.0), (2.0, 90.0), (4.0, 67.5)];
+
+    fn first_reached(curve: &[(f64, f64)], level: f64) -> Option<Reached> {
+        let known: Vec<(f64, Option<f64>)> = curve.iter().map(|&(x, y)| (x, Some(y))).collect();
+        super::first_reached(&known, level)
+    }
 
     fn near(found: Option<Reached>, expected: f64) {
         let Some(Reached::At(amount)) = found else {
@@ -78,6 +83,28 @@ mod tests {
         let one = [(2.0, 90.0)];
         assert_eq!(first_reached(&one, 100.0), Some(Reached::WithLess(2.0)));
         assert_eq!(first_reached(&one, 80.0), Some(Reached::WithMore(2.0)));
+    }
+
+    #[test]
+    fn what_is_not_there_yet_keeps_its_answer() {
+        let partly = [
+            (0.5, Some(160.0)),
+            (1.0, Some(120.0)),
+            (2.0, None),
+            (4.0, Some(67.5)),
+        ];
+        near(super::first_reached(&partly, 120.0), 1.0);
+        assert_eq!(
+            super::first_reached(&partly, 161.0),
+            Some(Reached::WithLess(0.5))
+        );
+        for level in [100.0, 67.5, 60.0] {
+            assert_eq!(super::first_reached(&partly, level), None);
+        }
+        assert_eq!(
+            super::first_reached(&[(0.5, None), (1.0, Some(120.0))], 130.0),
+            None
+        );
     }
 
     #[test]

@@ -36,6 +36,14 @@ impl Along {
         }
     }
 
+    /// What an LSTM is like that has an amount of it.
+    fn lstm_with(self, amount: f64) -> String {
+        match self {
+            Self::Parameters => format!("of {}", self.amount(amount)),
+            Self::Words => format!("on {}", self.amount(amount)),
+        }
+    }
+
     /// An amount in words.
     pub(crate) fn amount(self, amount: f64) -> String {
         match self {
@@ -98,32 +106,39 @@ impl Saving {
         format!("{than} {}", self.along.amount(end))
     }
 
-    /// `38 % fewer`, or that it is less than the least or more than the most that was tried.
-    pub(crate) fn median_in_words(&self) -> String {
-        median(self.shares().collect()).map_or_else(|| "not decided".to_owned(), share_in_words)
+    /// `38 % fewer`, or that it is less than the least or more than the most that was tried. Nothing where it lies between
+    /// these.
+    fn median_in_words(&self) -> Option<String> {
+        median(self.shares().collect()).map(share_in_words)
     }
 
     /// From the smallest share to the largest, where there are several seeds.
-    pub(crate) fn range_in_words(&self) -> Option<String> {
+    fn range_in_words(&self) -> Option<String> {
         if self.seeds.len() < 2 {
             return None;
         }
         let low = self.shares().fold(f64::INFINITY, f64::min);
         let high = self.shares().fold(f64::NEG_INFINITY, f64::max);
-        Some(if low.is_finite() && high.is_finite() && low >= 0.0 {
-            format!("{:.0}–{:.0}\u{a0}%", 100.0 * low, 100.0 * high)
-        } else if low == high {
+        let percent = |share: f64| format!("{:.0}", 100.0 * share.abs());
+        let is_one_way = (low < 0.0) == (high < 0.0);
+        Some(if low.is_infinite() && low == high {
             "every seed".to_owned()
-        } else {
+        } else if low.is_infinite() || high.is_infinite() || !is_one_way {
             format!("{} to {}", share_in_words(low), share_in_words(high))
+        } else if low < 0.0 {
+            format!("{}–{}\u{a0}%", percent(high), percent(low))
+        } else {
+            format!("{}–{}\u{a0}%", percent(low), percent(high))
         })
     }
 
-    /// `38 % fewer (31–44 %)`.
+    /// `38 % fewer (31–44 %)`: the share of the median seed, and from the smallest to the largest where there are several.
     pub(crate) fn in_words(&self) -> String {
-        let range = self.range_in_words();
-        let range = range.map(|range| format!(" ({range})")).unwrap_or_default();
-        format!("{}{range}", self.median_in_words())
+        match (self.median_in_words(), self.range_in_words()) {
+            (Some(median), Some(range)) => format!("{median} ({range})"),
+            (Some(only), None) | (None, Some(only)) => only,
+            (None, None) => String::new(),
+        }
     }
 
     /// Whether every seed saves at least a share; nothing if no seed can tell.
@@ -280,15 +295,15 @@ impl Study {
         runs.map(|run| run.spec.seed).collect()
     }
 
-    /// What a model needs for the perplexity of an LSTM, if a seed of both has ended.
+    /// What a model needs for the perplexity of an LSTM, of each seed whose runs have ended as far as they tell.
     pub(crate) fn saving(&self, along: Along, model: &str, lstm: &ModelRow) -> Option<Saving> {
         let rows = self.rows_along(along, model);
         let of = self.amount(along, lstm)?;
         let of_seed = |seed: u64| {
             let level = self.perplexity_of(lstm, seed)?;
-            let curve: Vec<(f64, f64)> = rows
+            let curve: Vec<(f64, Option<f64>)> = rows
                 .iter()
-                .filter_map(|row| Some((self.amount(along, row)?, self.perplexity_of(row, seed)?)))
+                .filter_map(|row| Some((self.amount(along, row)?, self.perplexity_of(row, seed))))
                 .collect();
             Some((first_reached(&curve, level)?, of))
         };
@@ -298,6 +313,20 @@ impl Study {
             .filter_map(of_seed)
             .collect();
         (!seeds.is_empty()).then_some(Saving { along, seeds })
+    }
+
+    /// What a model needs for the perplexity of each LSTM: `40 % fewer (38–42 %) for the LSTM of 1M; …`.
+    pub(crate) fn savings_in_words(&self, along: Along, model: &str) -> Option<String> {
+        let parts: Vec<String> = self
+            .rows_along(along, LSTM)
+            .iter()
+            .filter_map(|lstm| {
+                let saving = self.saving(along, model, lstm)?;
+                let lstm = along.lstm_with(self.amount(along, lstm)?);
+                Some(format!("{} for the LSTM {lstm}", saving.in_words()))
+            })
+            .collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 
     /// When a model reaches the best of an LSTM, for each seed of which both have ended and the LSTM did not diverge.
@@ -376,12 +405,10 @@ impl Judge<'_> {
             .iter()
             .filter_map(|(_, saving)| Some((saving, saving.at_least(fewest)?)))
             .collect();
-        let told = savings
-            .iter()
-            .map(|(row, saving)| format!("{} for that of {}", saving.in_words(), row.label));
+        let told = self.study.savings_in_words(Along::Parameters, ALSTM);
         let evidence = format!(
-            "at the validation perplexity of each LSTM, the aLSTM needs {}",
-            told.collect::<Vec<_>>().join("; ")
+            "for the same validation perplexity the aLSTM needs so many parameters: {}",
+            told.unwrap_or_default()
         );
         if judged.is_empty() {
             let evidence = format!("{evidence}; {OUTSIDE}");
@@ -439,16 +466,14 @@ impl Judge<'_> {
                 .iter()
                 .filter_map(|(_, saving)| saving.at_least(0.0)),
         );
-        let words = by_words
-            .iter()
-            .map(|(row, saving)| format!("{} for that of {}", saving.in_words(), row.label));
+        let words = study.savings_in_words(Along::Words, ALSTM);
         let verdict = decision::all(verdicts);
         let rows = [self.keys(Along::Parameters), self.keys(Along::Words)].concat();
         let evidence = format!(
-            "the aLSTM is at the best validation perplexity of the LSTM of {}; at the validation perplexity of each LSTM it needs, of \
-             words, {}{}",
+            "the aLSTM is at the best validation perplexity of the LSTM of {}; for the same validation perplexity it needs so many \
+             words: {}{}",
             epochs.join(", "),
-            words.collect::<Vec<_>>().join("; "),
+            words.unwrap_or_default(),
             self.remarks(verdict, &rows)
         );
         self.verdict(id, verdict, evidence)
@@ -632,7 +657,7 @@ mod tests {
         assert!(
             claim
                 .evidence
-                .starts_with("Penn Treebank, small scale: at the validation perplexity"),
+                .starts_with("Penn Treebank, small scale: for the same validation perplexity"),
             "{claim:?}"
         );
         let quick = study(Scale::Quick, 2, "own", |row, _, size| {

@@ -22,13 +22,13 @@ pub(crate) fn efficiency(study: &Study, result: &ExperimentResult) -> Page {
         let file = format!("figures/{}-{}.svg", study.figure_name(), along.what());
         (along, figure(study, along), file)
     });
-    let plates = figures
-        .iter()
-        .map(|(along, figure, file)| Plate::new(figure, caption(study, *along)).in_file(file));
     let mut section = Section::new(study.heading())
         .called(study.short_name())
-        .with(Block::Paragraph(protocol(study)))
-        .with(Block::Figures(plates.collect()));
+        .with(Block::Paragraph(protocol(study)));
+    for (along, figure, file) in &figures {
+        let plate = Plate::new(figure, caption(study, *along)).in_file(file);
+        section = section.with(Block::Figures(vec![plate]));
+    }
     let found: Vec<String> = BOTH
         .iter()
         .flat_map(|&along| ADAPTIVE.map(|model| sentence(study, along, &model)))
@@ -67,33 +67,22 @@ pub(crate) fn efficiency_findings(study: &Study) -> Vec<String> {
 
 /// What a model needs for the perplexity of each LSTM, without a full stop.
 fn sentence(study: &Study, along: Along, model: &ModelRow) -> Option<String> {
-    let lstms = study.rows_along(along, LSTM.key);
-    let parts: Vec<String> = lstms
-        .iter()
-        .filter_map(|lstm| {
-            let saving = study.saving(along, model.key, lstm)?;
-            let amount = along.amount(study.amount(along, lstm)?);
-            Some(format!("{} for that of {amount}", saving.in_words()))
-        })
-        .collect();
-    let most = lstms
+    let needs = study.savings_in_words(along, model.key)?;
+    let seeds = study
+        .rows_along(along, LSTM.key)
         .iter()
         .map(|lstm| study.collected.valid_perplexities(lstm.key).len())
-        .max()?;
-    let one_seed = if most == 1 {
-        format!("; {ONE_SEED}")
-    } else {
-        String::new()
+        .max();
+    let one_seed = match seeds {
+        Some(1) => format!("; {ONE_SEED}"),
+        _ => String::new(),
     };
-    (!parts.is_empty()).then(|| {
-        format!(
-            "On {}, for the validation perplexity of an LSTM “{}” needs, of {}, {}{one_seed}",
-            study.text().in_words(),
-            model.label,
-            along.what(),
-            parts.join("; ")
-        )
-    })
+    Some(format!(
+        "For the validation perplexity of an LSTM on {}, “{}” needs so many {}: {needs}{one_seed}",
+        study.text().in_words(),
+        model.label,
+        along.what(),
+    ))
 }
 
 fn listed(parts: &[String]) -> String {
@@ -313,6 +302,15 @@ fn score(together: &[&ResultRow], row: &ResultRow) -> Cell {
     }
 }
 
+/// An adaptive model's name in a heading beside the other's.
+fn name(model: &ModelRow) -> &'static str {
+    if model.key == MODELS[1].key {
+        "Static policy"
+    } else {
+        "Recurrent policy"
+    }
+}
+
 /// What adaptive models need for the perplexity of every LSTM.
 fn savings(study: &Study, along: Along) -> Table {
     let models = [MODELS[1], MODELS[2]];
@@ -335,30 +333,22 @@ fn savings(study: &Study, along: Along) -> Table {
                 .into(),
             perplexity,
         ];
-        for model in models {
-            match study.saving(along, model.key, &lstm) {
-                Some(saving) => {
-                    let share = Cell::from(saving.median_in_words());
-                    let range = saving.range_in_words();
-                    cells.push(saving.needed().into());
-                    cells.push(range.map_or(share.clone(), |range| share.detail(range)));
-                }
-                None => cells.extend([Cell::from("—"), Cell::from("not run")]),
-            }
-        }
+        cells.extend(
+            models.map(|model| match study.saving(along, model.key, &lstm) {
+                Some(saving) => Cell::from(saving.needed()).detail(saving.in_words()),
+                None => Cell::from("not run"),
+            }),
+        );
         Row::new(cells)
     });
     let mut columns = vec![
         Column::number(match along {
-            Along::Parameters => "LSTM, parameters",
-            Along::Words => "LSTM, words",
+            Along::Parameters => "LSTM of",
+            Along::Words => "LSTM on",
         }),
         Column::number("Perplexity"),
     ];
-    for model in models {
-        columns.push(Column::number(format!("{} needs", model.label)));
-        columns.push(Column::number("Less than the LSTM"));
-    }
+    columns.extend(models.map(|model| Column::number(format!("{} needs", name(&model)))));
     let (what, ends) = match along {
         Along::Parameters => (
             "parameters",
@@ -451,12 +441,12 @@ fn convergence(study: &Study) -> Table {
     let mut columns = vec![
         Column::text("Size"),
         Column::number("Text"),
-        Column::number("LSTM, epoch of its best"),
+        Column::number("LSTM, epoch"),
         Column::number("LSTM").unit("h"),
     ];
     for model in [MODELS[1], MODELS[2]] {
-        columns.push(Column::number(format!("{}, epoch", model.label)));
-        columns.push(Column::number(model.label).unit("h"));
+        columns.push(Column::number(format!("{}, epoch", name(&model))));
+        columns.push(Column::number(name(&model)).unit("h"));
     }
     Table {
         caption: format!(
@@ -485,7 +475,7 @@ fn not_run(study: &Study) -> String {
     let missing = study.collected.missing().count();
     if missing > 0 {
         text = format!(
-            "{text} {} of {} have not ended, and where a number needs one of them, it says “not run” or counts the others alone.",
+            "{text} {} of {} have not ended; a number that needs one of them is “not run”, or that of the other seeds.",
             missing,
             number::count(study.collected.runs.len(), "run")
         );

@@ -223,7 +223,7 @@ impl What {
         (
             Self::Efficiency,
             "adaparam reproduce efficiency --quick",
-            "twelve models of three seeds: some fifteen minutes more",
+            "twelve models of three seeds: some twenty minutes more",
         ),
     ];
 
