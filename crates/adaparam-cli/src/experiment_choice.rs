@@ -42,6 +42,8 @@ pub(crate) enum ExperimentChoice {
     Ablation,
     /// Random dropout rates (section 4.6, Figure 4)
     Robustness,
+    /// Perplexity by parameters and by words (abstract, section 1); at scale small or quick
+    Efficiency,
 }
 
 impl From<ExperimentChoice> for Experiment {
@@ -51,6 +53,7 @@ impl From<ExperimentChoice> for Experiment {
             ExperimentChoice::Wikitext2 => Self::WikiText2,
             ExperimentChoice::Ablation => Self::Ablation,
             ExperimentChoice::Robustness => Self::Robustness,
+            ExperimentChoice::Efficiency => Self::Efficiency,
         }
     }
 }

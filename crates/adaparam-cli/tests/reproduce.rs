@@ -211,6 +211,7 @@ fn a_quick_run_of_everything_leaves_tables_figures_and_a_report() {
         "`adaparam reproduce robustness`",
         "`adaparam reproduce ablation --quick`",
         "`adaparam reproduce wikitext2`",
+        "`adaparam reproduce efficiency --quick`",
     ] {
         assert!(markdown.contains(left_out), "{left_out}");
     }
@@ -437,14 +438,19 @@ fn a_run_that_two_experiments_share_is_trained_once() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     let shared = "has been trained before with this configuration and seed";
     for run in ["lstm-seed-1", "static-seed-1", "recurrent-seed-1"] {
-        let line = format!("experiment 5 of 7: Language models on Moby-Dick: {run} {shared}");
+        let line = format!("experiment 5 of 8: Language models on Moby-Dick: {run} {shared}");
         assert!(said.contains(&line), "{said}");
     }
     for run in ["lstm-seed-1", "static-io-seed-1", "hybrid-io-seed-1"] {
-        let line = format!("experiment 6 of 7: Ablation on Moby-Dick: {run} {shared}");
+        let line = format!("experiment 6 of 8: Ablation on Moby-Dick: {run} {shared}");
         assert!(said.contains(&line), "{said}");
     }
-    assert_eq!(said.matches(shared).count(), 6, "{said}");
+    for run in ["lstm-2m-seed-1", "static-2m-seed-1", "recurrent-2m-seed-1"] {
+        let line =
+            format!("experiment 8 of 8: Statistical efficiency on Moby-Dick: {run} {shared}");
+        assert!(said.contains(&line), "{said}");
+    }
+    assert_eq!(said.matches(shared).count(), 9, "{said}");
     let outcome = |part: &str| json(&folder.path().join("out").join(part).join("outcome.json"));
     assert_eq!(
         outcome("ptb/runs/recurrent-seed-1"),
@@ -452,6 +458,78 @@ fn a_run_that_two_experiments_share_is_trained_once() {
     );
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(printed.lines().count() <= LONGEST_ENDING, "{printed}");
+}
+
+#[test]
+fn efficiency_is_reported_on_as_far_as_it_was_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut plan = vec!["--seeds", "2"];
+    for change in [
+        "data.train_words=2000",
+        "train.epochs=2",
+        "train.cut_after=[]",
+        "train.batch=10",
+        "train.test_batch=10",
+        "model.embedding=16",
+        "model.hidden=20",
+        "model.latent=6",
+    ] {
+        plan.extend(["--set", change]);
+    }
+    plan.extend(["--out", "out"]);
+    let done = |arguments: &[&str]| {
+        let output = run(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let planned = done(
+        &[
+            &["sweep", "plan", "efficiency", "--scale", "quick"],
+            &plan[..],
+        ]
+        .concat(),
+    );
+    assert!(planned.starts_with("24 runs"), "{planned}");
+    // LSTM and recurrent policy of every size, one seed.
+    for index in ["0", "2", "3", "5", "6", "8"] {
+        done(&["sweep", "run", "out", "--index", index]);
+    }
+    done(&["reproduce", "efficiency", "--report-only", "--out", "out"]);
+    let out = folder.path().join("out");
+    let page = || fs::read_to_string(out.join("report.html")).unwrap();
+    for words in [
+        "Statistical efficiency on Moby-Dick",
+        "18 of 24 runs have not ended",
+        ">not run<",
+        "one seed decides nothing",
+    ] {
+        assert!(page().contains(words), "no {words}");
+    }
+    assert_no_wrong_label(&page());
+
+    let printed = done(&[&["reproduce", "efficiency", "--quick"], &plan[..]].concat());
+    assert!(printed.contains("Moby-Dick, efficiency"), "{printed}");
+    assert!(printed.lines().count() <= LONGEST_ENDING, "{printed}");
+    assert!(!page().contains(">not run<"), "all has been run");
+    assert_no_wrong_label(&page());
+    for along in ["parameters", "words"] {
+        let figure = out.join(format!("figures/efficiency-on-moby-dick-{along}.svg"));
+        let drawn = fs::read_to_string(figure).unwrap();
+        assert!(
+            drawn.contains("validation perplexity (log scale)"),
+            "{along}"
+        );
+        assert_no_wrong_label(&drawn);
+    }
+    let result = json(&out.join("result.json"));
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 12);
+    assert!(rows.iter().all(|row| row["seeds"] == 2), "{rows:?}");
+    let claims = result["claims"].as_array().unwrap();
+    assert!(
+        claims.iter().all(|claim| claim["met"].is_null()),
+        "{claims:?}"
+    );
 }
 
 #[test]
@@ -756,6 +834,21 @@ fn bad_flags_and_values_are_refused() {
             "out",
         ],
         &["--set", "language models"],
+    );
+    refused(
+        &["reproduce", "efficiency", "--scale", "full", "--out", "out"],
+        &["--scale = full", "small and quick"],
+    );
+    refused(
+        &[
+            "reproduce",
+            "efficiency",
+            "--systems",
+            "paper",
+            "--out",
+            "out",
+        ],
+        &["--systems", "reproduce ptb"],
     );
     refused(
         &["reproduce", "--config", "x.toml", "--out", "out"],

@@ -10,7 +10,7 @@
 //! | [`image`] | image classification, paper section 4.2 |
 //! | [`heat_maps`] | what adaptation does to a matrix, paper Figure 1 |
 //! | [`search`] | readings of section 4.2, searched for the one that gives Table 1 |
-//! | [`experiment`] | language models, paper sections 4.3 to 4.6 |
+//! | [`experiment`] | language models, paper sections 4.3 to 4.6 and abstract |
 //! | [`claim`] | the paper's sentences that can be measured, and who judges them |
 //! | [`result`] | rows, claims and spreads: what an experiment found |
 //! | [`trained`] | trained networks as plain numbers, for pages to play with |

@@ -65,6 +65,7 @@ impl PartReport {
         folder.write_json("result.json", &result)?;
         let page = match study.experiment {
             Experiment::Robustness => page::robustness(study, &result),
+            Experiment::Efficiency => page::efficiency(study, &result),
             _ => page::language_models(study, &result),
         };
         let missing: Vec<&CollectedRun> = collected.missing().collect();
@@ -75,6 +76,7 @@ impl PartReport {
         let comparisons = study.comparisons(&result);
         let findings = match study.experiment {
             Experiment::Robustness => page::robustness_findings(study),
+            Experiment::Efficiency => page::efficiency_findings(study),
             _ => comparisons.iter().map(Comparison::clause).collect(),
         };
         let missing = (!missing.is_empty()).then(|| {

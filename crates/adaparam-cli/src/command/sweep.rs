@@ -81,7 +81,7 @@ A file of your own says what all runs have and in what they differ:
 
 base and text may stand in [grid] too, with a list of them.")]
 struct Plan {
-    /// An experiment of the paper (ptb, wikitext2, ablation, robustness) or a TOML file of your own
+    /// An experiment of the paper (ptb, wikitext2, ablation, robustness, efficiency) or a TOML file of your own
     #[arg(value_name = "EXPERIMENT|FILE")]
     what: String,
     /// How large the experiment is, which must be said; not for a file

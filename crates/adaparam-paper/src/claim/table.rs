@@ -45,6 +45,7 @@ const PTB: JudgedBy = JudgedBy::LanguageModels(Experiment::Ptb);
 const WIKITEXT_2: JudgedBy = JudgedBy::LanguageModels(Experiment::WikiText2);
 const ABLATION: JudgedBy = JudgedBy::LanguageModels(Experiment::Ablation);
 const ROBUSTNESS: JudgedBy = JudgedBy::LanguageModels(Experiment::Robustness);
+const EFFICIENCY: JudgedBy = JudgedBy::LanguageModels(Experiment::Efficiency);
 
 sentences! {
     TailBaselineFails {
@@ -280,6 +281,24 @@ sentences! {
         text: "“The 90th percentile of the aLSTM distribution is on the same level as the 10th percentile of the \
                LSTM distribution” ({place}; met within 5 % or if it is lower)",
         judged_by: ROBUSTNESS,
+    }
+
+    EfficiencyFewerParameters {
+        name: "efficiency-fewer-parameters",
+        place: "section 1",
+        text: "Adaptation can “outperform the baseline using 30–50 % fewer parameters” ({place}): at the validation \
+               perplexity of LSTMs of several sizes, the adaptive LSTM with recurrent policy needs at least 30 % fewer, \
+               wherever that perplexity lies within its curve",
+        judged_by: EFFICIENCY,
+    }
+
+    EfficiencyFasterAndMoreEfficient {
+        name: "efficiency-faster-and-more-efficient",
+        place: "section 1",
+        text: "The adaptive LSTM “enjoys both faster convergence and greater statistical efficiency” ({place}): in every \
+               size it is at the LSTM's best validation perplexity in an earlier epoch, and it needs fewer words for the \
+               LSTM's perplexity",
+        judged_by: EFFICIENCY,
     }
 
     CostMinimal {

@@ -44,6 +44,7 @@ pub(super) fn claims(study: &Study) -> Vec<Claim> {
         Experiment::WikiText2 => judge.wikitext_2(),
         Experiment::Ablation => judge.ablation(),
         Experiment::Robustness => judge.robustness(),
+        Experiment::Efficiency => judge.efficiency(),
     }
 }
 

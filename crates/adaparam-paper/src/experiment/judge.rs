@@ -11,7 +11,7 @@ use crate::finding::{PERPLEXITY, spread_in_words};
 use crate::interval::Interval;
 use crate::result::{Claim, Scale, Spread};
 
-const NOT_ENDED: &str = "not all of these models have ended";
+pub(super) const NOT_ENDED: &str = "not all of these models have ended";
 
 /// What the paper compares with on one text.
 pub(super) struct Published {
@@ -255,7 +255,7 @@ impl Judge<'_> {
     }
 
     /// How many seeds stand behind numbers of these rows, how many more are planned, and why nothing is decided if so.
-    fn remarks(&self, verdict: Verdict, rows: &[&str]) -> String {
+    pub(super) fn remarks(&self, verdict: Verdict, rows: &[&str]) -> String {
         let mut named: Vec<&str> = rows.to_vec();
         named.sort_unstable();
         named.dedup();

@@ -1,4 +1,4 @@
-//! The language-model experiments of the paper, sections 4.3 to 4.6, as lists of runs.
+//! The language-model experiments of the paper, sections 4.3 to 4.6, and one about its abstract, as lists of runs.
 //!
 //! An experiment has a row for each model and comes in four scales. At full scale a row is a preset with the paper's
 //! sizes. At the others, the paper's own model (recurrent policy, hybrid summary, IO adaptation) has the size of the
@@ -6,9 +6,12 @@
 
 mod bolt_ons;
 mod claims;
+mod curve;
+mod efficiency;
 mod equal_size;
 mod judge;
 mod plan;
+mod portion;
 mod rates;
 mod robustness;
 mod row;
@@ -16,7 +19,9 @@ mod scale;
 mod study;
 mod system;
 
+pub(crate) use efficiency::Along;
 pub use plan::PlanChoices;
+pub(crate) use portion::MODELS;
 pub(crate) use robustness::{PaperShares, RobustnessNumbers};
 pub use row::{ModelRow, PaperScore};
 pub(crate) use scale::PAPER_EPOCHS;
@@ -37,11 +42,19 @@ pub enum Experiment {
     Ablation,
     /// Section 4.6: Figure 4.
     Robustness,
+    /// The abstract and section 1: perplexity by parameters and by words.
+    Efficiency,
 }
 
 impl Experiment {
-    /// Every experiment, in the order of the paper.
-    pub const ALL: [Self; 4] = [Self::Ptb, Self::WikiText2, Self::Ablation, Self::Robustness];
+    /// Every experiment, in the order of the paper; the one that no section has is the last.
+    pub const ALL: [Self; 5] = [
+        Self::Ptb,
+        Self::WikiText2,
+        Self::Ablation,
+        Self::Robustness,
+        Self::Efficiency,
+    ];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -50,6 +63,15 @@ impl Experiment {
             Self::WikiText2 => "wikitext2",
             Self::Ablation => "ablation",
             Self::Robustness => "robustness",
+            Self::Efficiency => "efficiency",
+        }
+    }
+
+    /// The scales that it comes in, the largest first. Its sizes are part of efficiency, and no larger ones are planned.
+    pub const fn scales(self) -> &'static [Scale] {
+        match self {
+            Self::Efficiency => &[Scale::Small, Scale::Quick],
+            _ => &Scale::ALL,
         }
     }
 

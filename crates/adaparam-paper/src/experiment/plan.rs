@@ -4,6 +4,7 @@ use std::path::Path;
 
 use adaparam_lm::LanguageModelConfig;
 use adaparam_lm::LmError;
+use adaparam_lm::TextSource;
 use adaparam_lm::preset;
 use adaparam_lm::sweep::{Manifest, RunSpec};
 use adaparam_lm::{HeadChoice, MixtureSettings};
@@ -17,6 +18,9 @@ use super::scale::training_of;
 use super::system::{Group, Systems};
 use crate::PaperError;
 use crate::result::Scale;
+
+/// The training words of the Penn Treebank, so that its plans need no text.
+const PTB_WORDS: usize = 929_589;
 
 /// What a person decides about an experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +43,11 @@ impl Experiment {
     ///
     /// `data_folder` is read only where the size of the vocabulary is not known beforehand.
     pub fn plan(self, choices: &PlanChoices, data_folder: &Path) -> Result<Manifest, PaperError> {
+        if !self.scales().contains(&choices.scale) {
+            let names: Vec<&str> = self.scales().iter().map(|scale| scale.name()).collect();
+            let rule = format!("{} has the scales {}", self.name(), names.join(" and "));
+            return Err(RunError::value("--scale", choices.scale.name(), rule).into());
+        }
         let mut rows = self.chosen(choices.scale, &choices.systems)?;
         rows.sort_by_key(|row| row.group != Group::Own);
         self.plan_of(rows, choices, data_folder)
@@ -95,9 +104,17 @@ impl Experiment {
         let reference = with_changes(self.reference(choices.scale), &choices.changes, "")?;
         reference.check()?;
         let vocabulary = vocabulary_size(&reference, data_folder)?;
-        let parameters = reference.model.parameter_count(vocabulary);
+        let words = match self {
+            Self::Efficiency => training_words(&reference, data_folder)?,
+            _ => 0,
+        };
         rows.map(|row| {
-            let mut config = with_cell_of(&row, reference.clone());
+            let reference = match row.portion {
+                Some(portion) => portion.of(&reference, words),
+                None => reference.clone(),
+            };
+            let parameters = reference.model.parameter_count(vocabulary);
+            let mut config = with_cell_of(&row, reference);
             for (key, value) in row.made_by {
                 config = config.with(key, value)?;
             }
@@ -183,6 +200,15 @@ fn with_changes(
     Ok(config)
 }
 
+/// The words that the configuration learns from.
+fn training_words(config: &LanguageModelConfig, data_folder: &Path) -> Result<usize, LmError> {
+    match (config.data.train_words, config.data.set) {
+        (0, TextSource::Ptb) if config.data.tokens.is_default() => Ok(PTB_WORDS),
+        (0, _) => Ok(config.data.corpus(data_folder)?.train.len()),
+        (words, _) => Ok(words),
+    }
+}
+
 fn vocabulary_size(config: &LanguageModelConfig, data_folder: &Path) -> Result<usize, LmError> {
     match config.data.vocabulary_size() {
         Some(size) if config.data.min_count == 1 => Ok(size),
@@ -223,11 +249,16 @@ mod tests {
     #[test]
     fn below_full_scale_all_models_have_as_many_parameters_within_one_per_cent() {
         for experiment in Experiment::ALL {
-            for scale in [Scale::Medium, Scale::Small, Scale::Quick] {
+            let below_full = experiment.scales().iter().copied();
+            for scale in below_full.filter(|&scale| scale != Scale::Full) {
                 let manifest = planned(experiment, &choices(scale));
-                let expected = parameters(manifest.runs.last().unwrap());
-                for run in &manifest.runs {
-                    let ratio = parameters(run) / expected;
+                // The paper's own model, which stands behind the others of its size.
+                for (at, run) in manifest.runs.iter().enumerate() {
+                    let expected = match experiment {
+                        Experiment::Efficiency => &manifest.runs[at / 3 * 3 + 2],
+                        _ => &manifest.runs[manifest.runs.len() - 1],
+                    };
+                    let ratio = parameters(run) / parameters(expected);
                     assert!((ratio - 1.0).abs() < 0.01, "{}: {ratio}", run.id);
                 }
             }
@@ -333,7 +364,7 @@ mod tests {
     fn every_plan_is_the_one_that_was_planned_before() {
         let mut found = Vec::new();
         for experiment in Experiment::ALL {
-            for scale in Scale::ALL {
+            for &scale in experiment.scales() {
                 let text = serde_json::to_string(&planned(experiment, &choices(scale))).unwrap();
                 let sum = Checksum::of(text).to_string();
                 found.push(format!(
@@ -362,9 +393,83 @@ mod tests {
                 "robustness full 24ee9d6f5808e591",
                 "robustness medium c0c24564463406cd",
                 "robustness small a82ba59a59de51df",
-                "robustness quick ecdd0ade4b1040ea"
+                "robustness quick ecdd0ade4b1040ea",
+                "efficiency small 640cc8aeb71eb2f3",
+                "efficiency quick 82bcb6432e9cf203"
             ]
         );
+    }
+
+    fn efficiency(changes: &[(&str, &str)]) -> Vec<RunSpec> {
+        let choices = PlanChoices {
+            seeds: 1,
+            changes: changes
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect(),
+            ..choices(Scale::Small)
+        };
+        planned(Experiment::Efficiency, &choices).runs
+    }
+
+    #[test]
+    fn efficiency_has_four_sizes_on_the_whole_text_and_one_on_less_each_once() {
+        let runs = efficiency(&[]);
+        assert_eq!(runs.len(), 3 * (4 + 2));
+        for (at, run) in runs.iter().enumerate() {
+            let same = |other: &RunSpec| other.hash == run.hash;
+            assert!(!runs[..at].iter().any(same), "{} is there twice", run.id);
+            let train = &run.config.train;
+            assert_eq!((train.epochs, train.window), (6, 35));
+            assert_eq!(train.cut_after, [4, 5]);
+        }
+        let run = |row: &str| runs.iter().find(|run| run.row == row).unwrap();
+        for (size, millions) in [("500k", 0.5), ("1m", 1.0), ("2m", 2.0), ("4m", 4.0)] {
+            for model in ["lstm", "static", "recurrent"] {
+                let run = run(&format!("{model}-{size}"));
+                let ratio = parameters(run) / (millions * 1e6);
+                assert!((ratio - 1.0).abs() < 0.02, "{}: {ratio}", run.id);
+                assert_eq!(run.config.data.train_words, 0);
+            }
+        }
+        for (row, words) in [("lstm-1m-25", 232_397), ("recurrent-1m-50", 464_795)] {
+            assert_eq!(run(row).config.data.train_words, words);
+            let whole = run(&row[..row.len() - 3]);
+            assert_eq!(run(row).config.model, whole.config.model);
+        }
+        let model = &run("recurrent-2m").config.model;
+        let ptb = planned(Experiment::Ptb, &choices(Scale::Small));
+        assert_eq!(model, &ptb.runs.last().unwrap().config.model);
+    }
+
+    #[test]
+    fn sizes_and_shares_are_of_what_a_person_sets() {
+        let runs = efficiency(&[
+            ("model.embedding", "60"),
+            ("data.train_words", "10000"),
+            ("train.epochs", "1"),
+        ]);
+        let of = |row: &str| {
+            let run = runs.iter().find(|run| run.row == row).unwrap();
+            (run.config.model.embedding, run.config.data.train_words)
+        };
+        assert_eq!(of("recurrent-2m"), (60, 10_000));
+        assert_eq!(of("lstm-500k"), (19, 10_000));
+        assert_eq!(of("static-1m-25"), (35, 2_500));
+        assert!(runs.iter().all(|run| run.config.train.epochs == 1));
+    }
+
+    #[test]
+    fn a_scale_that_an_experiment_does_not_have_is_named_with_those_that_it_has() {
+        for scale in [Scale::Full, Scale::Medium] {
+            let refused = Experiment::Efficiency.plan(&choices(scale), Path::new(""));
+            let told = refused.unwrap_err().to_string();
+            let expected = format!(
+                "--scale = {}: efficiency has the scales small and quick",
+                scale.name()
+            );
+            assert!(told.contains(&expected), "{told}");
+        }
     }
 
     adaparam::settings! {

@@ -6,6 +6,7 @@ use adaparam::recurrent::{AdaptiveLstmSettings, LstmSettings, Summary};
 use adaparam_lm::CellChoice;
 
 use super::Experiment;
+use super::portion::{self, Portion};
 use super::system::Group;
 use crate::result::Scale;
 
@@ -40,6 +41,8 @@ pub struct ModelRow {
     pub(super) dropout: f64,
     /// Whether it repeats another row with more or fewer parameters, which only full scale can.
     other_size: bool,
+    /// Its size and its share of the text, where rows differ in these.
+    pub(crate) portion: Option<Portion>,
 }
 
 /// What the paper reports for a model.
@@ -74,6 +77,7 @@ pub(super) const fn row(
         clip: None,
         dropout: 1.0,
         other_size: false,
+        portion: None,
     }
 }
 
@@ -167,6 +171,21 @@ impl ModelRow {
         }
     }
 
+    /// The same row under another name, with a size and a share of the text.
+    pub(super) const fn in_portion(
+        self,
+        key: &'static str,
+        label: &'static str,
+        portion: Portion,
+    ) -> Self {
+        Self {
+            key,
+            label,
+            portion: Some(portion),
+            ..self
+        }
+    }
+
     /// The same row as a repetition of another in another size.
     pub(super) const fn in_another_size(self) -> Self {
         Self {
@@ -177,7 +196,7 @@ impl ModelRow {
 }
 
 /// The paper's baseline, which converges only with clipped gradients and dropout reduced by a quarter.
-const LSTM: ModelRow = row("lstm", "LSTM", "ptb-lstm-20m", |_| {
+pub(super) const LSTM: ModelRow = row("lstm", "LSTM", "ptb-lstm-20m", |_| {
     CellChoice::of(&LstmSettings::default())
 })
 .clipped(5.0)
@@ -209,9 +228,10 @@ pub(super) const fn hybrid(
     })
 }
 
-const STATIC: ModelRow = row("static", "aLSTM, static policy", "ptb-static-17m", |cell| {
-    adaptive(cell, Static, Summary::Own, Io)
-});
+pub(super) const STATIC: ModelRow =
+    row("static", "aLSTM, static policy", "ptb-static-17m", |cell| {
+        adaptive(cell, Static, Summary::Own, Io)
+    });
 
 impl Experiment {
     /// The models that are compared. Where the paper has one model in several sizes, only full scale has them all.
@@ -221,6 +241,7 @@ impl Experiment {
             Self::WikiText2 => table_3(),
             Self::Ablation => table_4(),
             Self::Robustness => vec![LSTM, hybrid("alstm", "aLSTM", "ptb-17m")],
+            Self::Efficiency => portion::rows(scale),
         };
         rows.retain(|row| scale == Scale::Full || !row.other_size);
         rows

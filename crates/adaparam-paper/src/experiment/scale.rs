@@ -18,7 +18,9 @@ impl Experiment {
         match (self, scale) {
             (_, Scale::Quick) => TextSource::MobyDick,
             (Self::WikiText2, _) => TextSource::WikiText2,
-            (Self::Ptb | Self::Ablation | Self::Robustness, _) => TextSource::Ptb,
+            (Self::Ptb | Self::Ablation | Self::Robustness | Self::Efficiency, _) => {
+                TextSource::Ptb
+            }
         }
     }
 
@@ -53,6 +55,8 @@ impl Experiment {
             (Self::Ptb, Scale::Small) => (12, vec![8, 10]),
             (Self::WikiText2, Scale::Small) | (_, Scale::Quick) => (4, vec![3]),
             (Self::Ablation, Scale::Small) => (5, vec![4]),
+            // Half of those of the Penn Treebank: there are eighteen models instead of three.
+            (Self::Efficiency, _) => (6, vec![4, 5]),
         }
     }
 
@@ -72,7 +76,7 @@ impl Experiment {
         let (embedding, hidden, latent) = match (scale, self) {
             (Scale::Full, _) => (400, 1150, 100),
             (Scale::Medium, _) => (220, 480, 50),
-            (Scale::Small, Self::Ptb) => (120, 240, 32),
+            (Scale::Small, Self::Ptb | Self::Efficiency) => (120, 240, 32),
             (Scale::Quick, Self::Robustness) => (40, 64, 12),
             // Small: many runs, or many words, so that each experiment is an hour or less on two cores. Quick: large enough,
             // and trained for long enough, that models differ by more than their seeds do.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::Experiment;
 use super::claims::claims;
+use super::efficiency::Along;
 use super::row::ModelRow;
 use super::system::Group;
 use crate::PaperError;
@@ -86,6 +87,7 @@ impl Study {
             Experiment::Ptb | Experiment::WikiText2 => format!("Language models on {on}"),
             Experiment::Ablation => format!("Ablation on {on}"),
             Experiment::Robustness => format!("Robustness on {on}"),
+            Experiment::Efficiency => format!("Statistical efficiency on {on}"),
         }
     }
 
@@ -97,6 +99,7 @@ impl Study {
             (Experiment::Ptb | Experiment::WikiText2, false) => "Language models".to_owned(),
             (Experiment::Ablation, _) => "Ablation".to_owned(),
             (Experiment::Robustness, _) => "Robustness".to_owned(),
+            (Experiment::Efficiency, _) => "Efficiency".to_owned(),
         }
     }
 
@@ -116,10 +119,19 @@ impl Study {
 
     /// What is worth a sentence, the most telling first.
     pub(crate) fn comparisons(&self, result: &ExperimentResult) -> Vec<Comparison> {
-        let pairs: &[(&str, &str)] = match self.experiment {
-            Experiment::Ptb | Experiment::WikiText2 => &[("lstm", "recurrent"), ("lstm", "static")],
-            Experiment::Ablation => &[("lstm", "hybrid-io"), ("lstm", "static-output")],
-            Experiment::Robustness => &[],
+        let pairs = match self.experiment {
+            Experiment::Ptb | Experiment::WikiText2 => {
+                vec![("lstm", "recurrent"), ("lstm", "static")]
+            }
+            Experiment::Ablation => vec![("lstm", "hybrid-io"), ("lstm", "static-output")],
+            Experiment::Robustness => Vec::new(),
+            Experiment::Efficiency => {
+                let keys = |model: &str| {
+                    let rows = self.rows_along(Along::Parameters, model);
+                    rows.into_iter().map(|row| row.key)
+                };
+                keys("lstm").zip(keys("recurrent")).collect()
+            }
         };
         let is = |key: &'static str| {
             move |row: &Row| row.metrics.get("key").and_then(Value::as_str) == Some(key)
@@ -130,10 +142,11 @@ impl Study {
                 format!("{name}, ablation"),
                 format!("In the ablation on {text}"),
             ),
+            Experiment::Efficiency => (format!("{name}, efficiency"), format!("On {text}")),
             _ => (name.to_owned(), format!("On {text}")),
         };
         pairs
-            .iter()
+            .into_iter()
             .filter_map(|(plain, adaptive)| {
                 Comparison::of(result, (&on, &phrase), PERPLEXITY, is(plain), is(adaptive))
             })
@@ -200,7 +213,8 @@ impl Study {
     }
 }
 
-fn parameters(config: &LanguageModelConfig) -> Option<usize> {
+/// The parameters of a model, where the vocabulary is known beforehand.
+pub(super) fn parameters(config: &LanguageModelConfig) -> Option<usize> {
     let vocabulary = config.data.vocabulary_size()?;
     Some(config.model.parameter_count(vocabulary))
 }
@@ -255,6 +269,7 @@ impl Experiment {
             Self::WikiText2 => "WikiText-2",
             Self::Ablation => "Ablation",
             Self::Robustness => "Robustness",
+            Self::Efficiency => "Statistical efficiency",
         }
     }
 
@@ -265,6 +280,7 @@ impl Experiment {
             Self::WikiText2 => "section 4.4, Table 3",
             Self::Ablation => "section 4.5, Table 4",
             Self::Robustness => "section 4.6, Figure 4",
+            Self::Efficiency => "abstract and section 1",
         }
     }
 }
@@ -337,7 +353,7 @@ mod tests {
         let of_nothing = told(&planned("pth", "small"));
         assert!(
             of_nothing.ends_with(
-                "manifest.json: experiment = pth: must be one of ptb, wikitext2, ablation, robustness"
+                "manifest.json: experiment = pth: must be one of ptb, wikitext2, ablation, robustness, efficiency"
             ),
             "{of_nothing}"
         );
@@ -385,6 +401,7 @@ mod tests {
             );
             let page = match experiment {
                 Experiment::Robustness => page::robustness(&quick, &quick.summarise()),
+                Experiment::Efficiency => page::efficiency(&quick, &quick.summarise()),
                 _ => page::language_models(&quick, &quick.summarise()),
             };
             let report = Report {

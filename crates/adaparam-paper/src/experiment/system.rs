@@ -215,10 +215,10 @@ impl Experiment {
                 // What the tables report is about other training.
                 all.into_iter().map(ModelRow::without_score).collect()
             }
-            Self::Robustness => Vec::new(),
+            Self::Robustness | Self::Efficiency => Vec::new(),
         };
         let related = match self {
-            Self::Robustness => Vec::new(),
+            Self::Robustness | Self::Efficiency => Vec::new(),
             _ => related(),
         };
         let mut rows = [quoted, related].concat();

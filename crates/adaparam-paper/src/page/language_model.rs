@@ -1,3 +1,4 @@
+use adaparam_lm::LanguageModelConfig;
 use adaparam_lm::sweep::CollectedRun;
 use adaparam_report::figure::{Axis, Figure, Line, Lines, Rule, Size};
 use adaparam_report::number::{self, duration};
@@ -62,9 +63,7 @@ fn most_runs(study: &Study) -> usize {
 
 /// What was trained on what, and how.
 pub(super) fn protocol(study: &Study) -> String {
-    let manifest = &study.collected.manifest;
-    let config = &manifest.runs[manifest.runs.len() - 1].config;
-    let (data, train) = (&config.data, &config.train);
+    let data = &last_config(study).data;
     let text = study.text().in_words();
     let part = match data.train_words {
         0 => String::new(),
@@ -79,6 +78,18 @@ pub(super) fn protocol(study: &Study) -> String {
             "All models have the same number of parameters, as nearly as the size of a hidden state allows"
         }
     };
+    format!(
+        "As in the paper's {}, at scale `{}`, on {text}{part}. {size}; {}.{}",
+        study.experiment.place(),
+        study.scale.name(),
+        training(study),
+        stand_in(study),
+    )
+}
+
+/// How all models are trained.
+pub(super) fn training(study: &Study) -> String {
+    let train = &last_config(study).train;
     let cuts = match train.cuts().as_slice() {
         [] => "without a cut of the learning rate".to_owned(),
         cuts => format!(
@@ -90,7 +101,24 @@ pub(super) fn protocol(study: &Study) -> String {
                 .join(" and ")
         ),
     };
-    let stand_in = match study.scale {
+    let is_short = study.experiment != Experiment::Robustness && train.epochs < PAPER_EPOCHS;
+    let instead = match study.scale {
+        Scale::Full if is_short => format!(" instead of {PAPER_EPOCHS}"),
+        _ => String::new(),
+    };
+    format!(
+        "{}{instead} of Adam with learning rate {}, {cuts}; batches of {}, windows of about {}; gradients of the LSTM are \
+         clipped",
+        number::count(train.epochs as usize, "epoch"),
+        train.learning_rate,
+        train.batch,
+        train.window,
+    )
+}
+
+/// What numbers that are not the paper's are good for, as a sentence behind others.
+pub(super) fn stand_in(study: &Study) -> &'static str {
+    match study.scale {
         _ if !study.is_on_the_papers_text() => {
             " The paper has no numbers for this text, so none stand here."
         }
@@ -99,22 +127,12 @@ pub(super) fn protocol(study: &Study) -> String {
              numbers."
         }
         Scale::Full => "",
-    };
-    let is_short = study.experiment != Experiment::Robustness && train.epochs < PAPER_EPOCHS;
-    let instead = match study.scale {
-        Scale::Full if is_short => format!(" instead of {PAPER_EPOCHS}"),
-        _ => String::new(),
-    };
-    format!(
-        "As in the paper's {}, at scale `{}`, on {text}{part}. {size}; {}{instead} of Adam with learning rate {}, {cuts}; batches of \
-         {}, windows of about {}; gradients of the LSTM are clipped.{stand_in}",
-        study.experiment.place(),
-        study.scale.name(),
-        number::count(train.epochs as usize, "epoch"),
-        train.learning_rate,
-        train.batch,
-        train.window,
-    )
+    }
+}
+
+fn last_config(study: &Study) -> &LanguageModelConfig {
+    let runs = &study.collected.manifest.runs;
+    &runs[runs.len() - 1].config
 }
 
 /// With the paper's numbers where they are about the same text.
@@ -237,7 +255,7 @@ impl Remarks {
     }
 }
 
-fn key(row: &ResultRow) -> &str {
+pub(super) fn key(row: &ResultRow) -> &str {
     let key = row.metrics.get("key").and_then(serde_json::Value::as_str);
     key.unwrap_or_default()
 }
@@ -283,7 +301,7 @@ fn seeds(row: &ResultRow) -> Cell {
 }
 
 /// Runs that an error has ended, which count in no median.
-fn failed(row: &ResultRow) -> usize {
+pub(super) fn failed(row: &ResultRow) -> usize {
     let failed = row
         .metrics
         .get("failed")

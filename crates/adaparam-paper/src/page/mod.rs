@@ -1,6 +1,7 @@
 //! What each experiment puts into a report: a section with its figures.
 
 mod claims;
+mod efficiency;
 mod heat_maps;
 mod image;
 mod language_model;
@@ -12,6 +13,7 @@ mod tail;
 mod whole;
 
 pub use claims::{AllClaims, all_claims, findings};
+pub(crate) use efficiency::{efficiency, efficiency_findings};
 pub use heat_maps::heat_maps;
 pub use image::IMAGE_HEADING;
 pub(crate) use image::image;

@@ -9,6 +9,8 @@ pub struct Axis {
     pub(super) label: String,
     /// How values are spread.
     pub(super) scale: ScaleKind,
+    /// The values that are written down; round ones where there are none.
+    pub(super) marked: Vec<f64>,
 }
 
 impl Axis {
@@ -25,6 +27,7 @@ impl Axis {
         Self {
             label: label.into(),
             scale: ScaleKind::Whole,
+            ..Self::default()
         }
     }
 
@@ -33,6 +36,7 @@ impl Axis {
         Self {
             label: format!("{} (log scale)", label.into()),
             scale: ScaleKind::Log,
+            ..Self::default()
         }
     }
 
@@ -41,6 +45,16 @@ impl Axis {
         Self {
             label: format!("{} (log scale on both sides of 0)", label.into()),
             scale: ScaleKind::SymmetricLog { linear_width },
+            ..Self::default()
+        }
+    }
+
+    /// The same axis with these values written down instead of round ones: for few that were measured.
+    #[must_use]
+    pub fn marked_at(self, values: impl IntoIterator<Item = f64>) -> Self {
+        Self {
+            marked: values.into_iter().collect(),
+            ..self
         }
     }
 }
@@ -49,6 +63,25 @@ impl Axis {
 mod tests {
     use super::*;
     use crate::figure::{Colour, Figure, Line, Lines};
+
+    #[test]
+    fn values_that_were_measured_can_be_written_down_in_place_of_round_ones() {
+        let drawn = |axis: Axis| {
+            let points = vec![(25.0, 1.0), (50.0, 2.0), (100.0, 3.0)];
+            let lines = Lines {
+                x: axis,
+                series: vec![Line::new("a", Colour::Blue, points)],
+                ..Lines::default()
+            };
+            lines.to_svg().inline()
+        };
+        let marked = drawn(Axis::log("words").marked_at([25.0, 50.0, 100.0, 200.0, f64::NAN]));
+        for label in ["25", "50", "100"] {
+            assert!(marked.contains(&format!(">{label}</text>")), "{marked}");
+        }
+        assert!(!marked.contains(">200</text>"), "outside of the data");
+        assert!(!drawn(Axis::log("words")).contains(">25</text>"));
+    }
 
     #[test]
     fn logarithmic_axes_are_labelled_as_such() {

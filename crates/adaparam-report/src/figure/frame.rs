@@ -152,7 +152,11 @@ impl Frame {
 }
 
 fn plan(side: Side<'_>, room: Room) -> Plan {
-    ticks::plan(side.axis.scale, side.data, room)
+    let plan = ticks::plan(side.axis.scale, side.data, room);
+    match side.axis.marked.as_slice() {
+        [] => plan,
+        values => plan.marked_at(values),
+    }
 }
 
 fn horizontal(length: f64) -> Room {

@@ -41,6 +41,8 @@ pub struct Line {
     band: Vec<(f64, f64, f64)>,
     /// Whether a value holds from the point before up to its own.
     is_stepped: bool,
+    /// Whether each point has a dot.
+    has_dots: bool,
 }
 
 impl Line {
@@ -53,6 +55,7 @@ impl Line {
             points,
             band: Vec::new(),
             is_stepped: false,
+            has_dots: false,
         }
     }
 
@@ -79,6 +82,15 @@ impl Line {
     pub fn dotted(self) -> Self {
         Self {
             stroke: Stroke::Dotted,
+            ..self
+        }
+    }
+
+    /// The same curve with a dot at each point: for few that were measured, with a line between them.
+    #[must_use]
+    pub fn with_dots(self) -> Self {
+        Self {
+            has_dots: true,
             ..self
         }
     }
@@ -222,6 +234,12 @@ impl Lines {
                     dots::draw(&mut frame.canvas, line.colour, 3.0, 1.0, &[*place]);
                 }
                 places => frame.canvas.path(&class, &polyline(places, &frame.area)),
+            }
+            if line.has_dots {
+                let inside = piece.iter().copied();
+                let inside: Vec<(f64, f64)> =
+                    inside.filter(|place| frame.area.contains(*place)).collect();
+                dots::draw(&mut frame.canvas, line.colour, 3.5, 1.0, &inside);
             }
         }
     }
@@ -517,6 +535,20 @@ mod tests {
     #[test]
     fn a_single_point_is_a_dot() {
         assert_eq!(draw(vec![(1.0, 1.0)]).matches("h0").count(), 1);
+    }
+
+    #[test]
+    fn points_of_a_curve_have_dots_where_that_is_asked_for() {
+        let points = vec![(1.0, 1.0), (2.0, 2.0), (3.0, 1.5)];
+        let line = Line::new("", Colour::Blue, points);
+        let dots = |line: Line| {
+            let lines = Lines {
+                series: vec![line],
+                ..Lines::default()
+            };
+            lines.to_svg().inline().matches("h0").count()
+        };
+        assert_eq!((dots(line.clone()), dots(line.with_dots())), (0, 3));
     }
 
     #[test]

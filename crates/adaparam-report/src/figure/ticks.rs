@@ -19,6 +19,22 @@ pub(super) struct Plan {
     pub(super) ticks: Vec<Tick>,
 }
 
+impl Plan {
+    /// The same axis with ticks at these values, as far as it reaches.
+    pub(super) fn marked_at(self, values: &[f64]) -> Self {
+        let (low, high) = self.domain;
+        let within = values.iter().filter(|value| (low..=high).contains(*value));
+        let ticks = within.map(|&value| Tick {
+            value,
+            label: number::short(value),
+        });
+        Self {
+            ticks: ticks.collect(),
+            ..self
+        }
+    }
+}
+
 /// Room along the axis, in pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {

@@ -52,6 +52,7 @@ Examples:
   adaparam reproduce wikitext2 --systems lstm,gru,mogrifier,recurrent
   adaparam reproduce ablation --budget 2h   Table 4, as far as two hours go; again to go on
   adaparam reproduce robustness --draws 40  Figure 4
+  adaparam reproduce efficiency --seeds 3   perplexity by parameters and by words: how many fewer adaptation needs
   adaparam reproduce tail --config my.toml  the same with your own models (begin with a run's config.toml)
 
 A run that is interrupted keeps what it has done: give the same command again to go on. The language models of an
@@ -143,6 +144,9 @@ enum What {
     Ablation,
     /// Language models with random dropout rates (section 4.6, Figure 4)
     Robustness,
+    /// Language models of several sizes and on parts of the text: parameters, words and epochs that adaptation saves (abstract,
+    /// section 1); at scale small or quick
+    Efficiency,
     /// All of them
     All,
 }
@@ -157,31 +161,50 @@ impl What {
             Self::Wikitext2 => Experiment::WikiText2.name(),
             Self::Ablation => Experiment::Ablation.name(),
             Self::Robustness => Experiment::Robustness.name(),
+            Self::Efficiency => Experiment::Efficiency.name(),
             Self::All => "all",
         }
     }
 
-    /// Its parts. All of a quick run are those that show something in minutes.
+    /// Everything that all consists of.
+    const PARTS: [Self; 8] = [
+        Self::HeatMaps,
+        Self::Tail,
+        Self::Mnist,
+        Self::Ptb,
+        Self::Wikitext2,
+        Self::Ablation,
+        Self::Robustness,
+        Self::Efficiency,
+    ];
+
+    /// Its parts at a scale: of all, those that are not left out.
     fn parts(self, scale: Scale) -> Vec<Self> {
         match self {
-            Self::All if scale == Scale::Quick => {
-                vec![Self::HeatMaps, Self::Tail, Self::Mnist, Self::Ptb]
+            Self::All => {
+                let left_out = Self::left_out(scale);
+                let is_there = |part: &Self| !left_out.iter().any(|(what, ..)| what == part);
+                Self::PARTS.into_iter().filter(is_there).collect()
             }
-            Self::All => vec![
-                Self::HeatMaps,
-                Self::Tail,
-                Self::Mnist,
-                Self::Ptb,
-                Self::Wikitext2,
-                Self::Ablation,
-                Self::Robustness,
-            ],
             one => vec![one],
         }
     }
 
-    /// The parts that all of a quick run leaves out, each with the command that runs it and why it is not there.
-    const LEFT_OUT_OF_QUICK: [(Self, &'static str, &'static str); 3] = [
+    /// The parts that all leaves out at a scale, each with the command that runs it and why it is not there.
+    const fn left_out(scale: Scale) -> &'static [(Self, &'static str, &'static str)] {
+        match scale {
+            Scale::Quick => &Self::LEFT_OUT_OF_QUICK,
+            Scale::Small => &[],
+            Scale::Medium | Scale::Full => &[(
+                Self::Efficiency,
+                "adaparam reproduce efficiency --scale small",
+                "its sizes are its own, and there are no larger ones",
+            )],
+        }
+    }
+
+    /// All of a quick run is what shows something in minutes.
+    const LEFT_OUT_OF_QUICK: [(Self, &'static str, &'static str); 4] = [
         (
             Self::Wikitext2,
             "adaparam reproduce wikitext2",
@@ -196,6 +219,11 @@ impl What {
             Self::Robustness,
             "adaparam reproduce robustness",
             "models this small fail to converge under random dropout rates, adaptive or not",
+        ),
+        (
+            Self::Efficiency,
+            "adaparam reproduce efficiency --quick",
+            "twelve models of three seeds: some twenty minutes more",
         ),
     ];
 
@@ -236,6 +264,7 @@ impl What {
             Self::Wikitext2 => Some(Experiment::WikiText2),
             Self::Ablation => Some(Experiment::Ablation),
             Self::Robustness => Some(Experiment::Robustness),
+            Self::Efficiency => Some(Experiment::Efficiency),
             Self::HeatMaps | Self::Tail | Self::Mnist | Self::All => None,
         }
     }
@@ -449,21 +478,16 @@ impl Reproduce {
 
     /// The parts to run. A report of what a folder holds looks for all of them.
     fn parts(&self) -> Vec<What> {
-        let scale = if self.report_only {
-            Scale::Full
-        } else {
-            self.scale()
-        };
-        self.what.parts(scale)
+        match self.what {
+            What::All if self.report_only => What::PARTS.to_vec(),
+            what => what.parts(self.scale()),
+        }
     }
 
     /// Whether a part is left out on purpose.
     fn is_left_out(&self, what: What) -> bool {
-        let is_quick = self.what == What::All && self.scale() == Scale::Quick;
-        is_quick
-            && What::LEFT_OUT_OF_QUICK
-                .iter()
-                .any(|(left_out, ..)| *left_out == what)
+        let left_out = What::left_out(self.scale());
+        self.what == What::All && left_out.iter().any(|(left_out, ..)| *left_out == what)
     }
 
     /// How large language models are.
@@ -500,7 +524,7 @@ impl Reproduce {
                 };
                 feed_forward::Plan::Image(config, Box::new(data), name)
             }
-            What::Ptb | What::Wikitext2 | What::Ablation | What::Robustness => {
+            What::Ptb | What::Wikitext2 | What::Ablation | What::Robustness | What::Efficiency => {
                 let experiment = what.experiment().expect("one with language models");
                 return self.plan_sweep(experiment);
             }
@@ -512,12 +536,13 @@ impl Reproduce {
         let choices = PlanChoices {
             scale: self.scale(),
             seeds: self.seeds.unwrap_or(match (self.scale(), experiment) {
-                (Scale::Quick, Experiment::Ptb | Experiment::WikiText2 | Experiment::Ablation) => 3,
+                (Scale::Quick, Experiment::Robustness) => 1,
+                (Scale::Quick, _) => 3,
                 _ => 1,
             }),
             draws: self.draws.filter(|_| experiment == Experiment::Robustness),
             systems: match experiment {
-                Experiment::Robustness => Systems::Own,
+                Experiment::Robustness | Experiment::Efficiency => Systems::Own,
                 _ => Systems::parse(&self.systems),
             },
             changes: absolute_paths(self.changes.clone())?,

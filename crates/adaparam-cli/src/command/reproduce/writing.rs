@@ -14,7 +14,12 @@ use crate::command::Verdict;
 use crate::say::{remark, say};
 
 /// The sentences at the head of a report: what it is, and what it does not hold.
-fn lead(scale: Scale, elsewhere: &[String], missing: &[String], left_out: bool) -> String {
+fn lead(
+    scale: Scale,
+    elsewhere: &[String],
+    missing: &[String],
+    left_out: &[(What, &str, &str)],
+) -> String {
     let mut lead = page::lead(scale).to_owned();
     if !elsewhere.is_empty() {
         lead = format!("{lead} Not in this report: {}.", elsewhere.join(", "));
@@ -22,9 +27,11 @@ fn lead(scale: Scale, elsewhere: &[String], missing: &[String], left_out: bool) 
     if !missing.is_empty() {
         lead = format!("{lead} Not finished: {}.", missing.join("; "));
     }
-    if left_out {
-        let commands = What::LEFT_OUT_OF_QUICK
-            .map(|(what, command, why)| format!("{} ({why}; `{command}`)", what.name()));
+    if !left_out.is_empty() {
+        let commands: Vec<String> = left_out
+            .iter()
+            .map(|(what, command, why)| format!("{} ({why}; `{command}`)", what.name()))
+            .collect();
         lead = format!("{lead} Left out: {}.", commands.join(", "));
     }
     lead
@@ -63,7 +70,7 @@ impl Reproduce {
         let failed = finished.iter().any(|part| part.failed);
         let unfinished = finished.iter().filter_map(|part| part.missing.clone());
         // A report of what there is does not ask for the rest.
-        let left_out = absent.iter().any(|&what| self.is_left_out(what)) || self.leaves_out();
+        let left_out = self.leaves_out(absent);
         let names = absent.iter().filter(|&&what| !self.is_left_out(what));
         let names = names.map(|what| what.name().to_owned());
         let (missing, elsewhere): (Vec<String>, Vec<String>) = if self.report_only {
@@ -72,7 +79,7 @@ impl Reproduce {
             (unfinished.chain(names).collect(), Vec::new())
         };
         let scale = Scale::told(&results).unwrap_or_else(|| self.scale());
-        let lead = lead(scale, &elsewhere, &missing, left_out);
+        let lead = lead(scale, &elsewhere, &missing, &left_out);
         let findings = page::findings(&finished);
         let comparisons: Vec<Vec<Comparison>> = finished
             .iter()
@@ -119,7 +126,7 @@ impl Reproduce {
                 claims: &combined.claims,
                 page: &page,
                 scale,
-                left_out,
+                left_out: self.scale() == Scale::Quick && !left_out.is_empty(),
             };
             say!("{}", ending.text(terminal_width()));
         }
@@ -149,9 +156,13 @@ impl Reproduce {
         })
     }
 
-    /// Whether this is all of a quick run, which leaves parts out on purpose.
-    fn leaves_out(&self) -> bool {
-        self.is_left_out(What::Robustness)
+    /// The parts that all leaves out on purpose; of a report of what a folder holds, those that it does not.
+    fn leaves_out(&self, absent: &[What]) -> Vec<(What, &'static str, &'static str)> {
+        let left_out = What::left_out(self.scale()).iter().copied();
+        left_out
+            .filter(|(what, ..)| self.is_left_out(*what))
+            .filter(|(what, ..)| !self.report_only || absent.contains(what))
+            .collect()
     }
 
     /// The result of a single experiment as it is; of several, all rows and claims.
