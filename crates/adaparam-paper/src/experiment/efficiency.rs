@@ -121,7 +121,7 @@ impl Saving {
         let high = self.shares().fold(f64::NEG_INFINITY, f64::max);
         let percent = |share: f64| format!("{:.0}", 100.0 * share.abs());
         let is_one_way = (low < 0.0) == (high < 0.0);
-        Some(if low.is_infinite() && low == high {
+        Some(if low.is_infinite() && high.is_infinite() && is_one_way {
             "every seed".to_owned()
         } else if low.is_infinite() || high.is_infinite() || !is_one_way {
             format!("{} to {}", share_in_words(low), share_in_words(high))
@@ -177,7 +177,8 @@ fn median(numbers: Vec<f64>) -> Option<f64> {
     let last = sorted.len() - 1;
     let (lower, upper) = (sorted[last / 2], sorted[last.div_ceil(2)]);
     if lower.is_infinite() || upper.is_infinite() {
-        return (lower == upper).then_some(lower);
+        let is_same = lower.is_infinite() && lower.total_cmp(&upper).is_eq();
+        return is_same.then_some(lower);
     }
     Some(f64::midpoint(lower, upper))
 }

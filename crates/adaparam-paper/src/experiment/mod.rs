@@ -19,7 +19,7 @@ mod scale;
 mod study;
 mod system;
 
-pub(crate) use efficiency::Along;
+pub(crate) use efficiency::{Along, Convergence};
 pub use plan::PlanChoices;
 pub(crate) use portion::MODELS;
 pub(crate) use robustness::{PaperShares, RobustnessNumbers};

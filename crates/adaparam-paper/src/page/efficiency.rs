@@ -7,7 +7,7 @@ use super::runs::with_runs;
 use super::stroke::strokes;
 use super::{Drawing, Page, claims, count_cell, spread_cell};
 use crate::decision::ONE_SEED;
-use crate::experiment::{Along, MODELS, ModelRow, Study, TextInWords};
+use crate::experiment::{Along, Convergence, MODELS, ModelRow, Study, TextInWords};
 use crate::result::{ExperimentResult, Row as ResultRow, Scale, Spread};
 
 const BOTH: [Along; 2] = [Along::Parameters, Along::Words];
@@ -271,7 +271,7 @@ fn perplexities(study: &Study, result: &ExperimentResult) -> Table {
         rows: table.collect(),
         notes: vec![
             "The median over seeds, with smallest and largest below it where there are several. Parameters are those of the recurrent \
-             policy; the others of a size are within 1\u{a0}% of it. Test perplexities are in `result.json`."
+             policy; the others of a size are as near to it as a hidden state allows. Test perplexities are in `result.json`."
                 .to_owned(),
         ],
     }
@@ -416,7 +416,7 @@ fn convergence(study: &Study) -> Table {
                 .iter()
                 .find(same)
                 .map(|row| study.convergence(lstm, row));
-            let there = found.as_ref().and_then(|found| found.of_model());
+            let there = found.as_ref().and_then(Convergence::of_model);
             let is_compared = found.is_some_and(|found| found.of_lstm().is_some());
             match there {
                 Some((at, time, missing)) => {
@@ -445,8 +445,9 @@ fn convergence(study: &Study) -> Table {
         Column::number("LSTM").unit("h"),
     ];
     for model in [MODELS[1], MODELS[2]] {
-        columns.push(Column::number(format!("{}, epoch", name(&model))));
-        columns.push(Column::number(name(&model)).unit("h"));
+        let name = name(&model).trim_end_matches(" policy");
+        columns.push(Column::number(format!("{name}, epoch")));
+        columns.push(Column::number(name).unit("h"));
     }
     Table {
         caption: format!(
