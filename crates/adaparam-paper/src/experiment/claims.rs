@@ -638,6 +638,28 @@ mod tests {
     }
 
     #[test]
+    fn evidence_about_curves_is_a_sentence() {
+        let whole = study(Experiment::Ptb, Scale::Small, |row, _| {
+            Some(match row {
+                "lstm" => 71.7,
+                "static" => 60.2,
+                _ => 50.0,
+            })
+        });
+        let claims = whole.summarise().claims;
+        let told = claims
+            .iter()
+            .map(|claim| claim.evidence.as_str())
+            .find(|evidence| evidence.contains("lowest validation loss"));
+        let told = told.unwrap();
+        assert!(
+            told.contains("the lowest validation loss of “aLSTM, recurrent policy” is ")
+                && told.contains(" reaches the best of “"),
+            "{told}"
+        );
+    }
+
+    #[test]
     fn a_claim_that_does_not_hold_is_not_met() {
         let worse = study(Experiment::Ablation, Scale::Small, |row, _| {
             Some(if row == "hybrid-io" {

@@ -78,7 +78,7 @@ impl Judge<'_> {
             return self.open(id, NOT_ENDED);
         }
         let mut verdicts = Vec::new();
-        let mut evidence = vec![format!("lowest validation loss {:.3}", lowest(&curve))];
+        let mut evidence = Vec::new();
         for (other, their) in others.iter().zip(&curves) {
             let Some(their_ending) = self.spread(other) else {
                 return self.open(id, NOT_ENDED);
@@ -87,7 +87,7 @@ impl Judge<'_> {
             // A curve may be finite up to the epoch in which a run diverged; what it came to is not.
             if their_ending.median.is_infinite() {
                 verdicts.push(best);
-                evidence.push(format!("{} diverged", self.label(other)));
+                evidence.push(format!("“{}” diverged", self.label(other)));
                 continue;
             }
             let level = lowest(their);
@@ -99,20 +99,24 @@ impl Judge<'_> {
             });
             evidence.push(match (ours, theirs) {
                 (Some(ours), Some(theirs)) => format!(
-                    "the {level:.3} of {} in epoch {} instead of {}",
+                    "it reaches the best of “{}” ({level:.3}) in epoch {}, which took {} itself",
                     self.label(other),
                     ours + 1,
                     theirs + 1
                 ),
-                _ => format!("the {level:.3} of {} never", self.label(other)),
+                _ => format!(
+                    "it never reaches the best of “{}” ({level:.3})",
+                    self.label(other)
+                ),
             });
         }
         let rows: Vec<&str> = others.iter().copied().chain([row]).collect();
         let verdict = decision::all(verdicts);
         let evidence = format!(
-            "{}: {}{}",
+            "the lowest validation loss of “{}” is {:.3}; {}{}",
             self.label(row),
-            evidence.join(", "),
+            lowest(&curve),
+            evidence.join("; "),
             self.remarks(verdict, &rows)
         );
         self.verdict(id, verdict, evidence)
