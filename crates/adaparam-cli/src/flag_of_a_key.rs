@@ -62,8 +62,6 @@ fn advice(flag: &str, arguments: &[String]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn a_flag_that_is_a_key_is_answered_with_the_key() {
         let advice = |line: &str| {

@@ -633,7 +633,7 @@ mod tests {
         assert_eq!(shares(&[2], 3), "0.67");
         assert_eq!(shares(&[4, 20], 6), "0.67");
         assert_eq!(shares(&[1, 999], 1000), "0.001, 0.999");
-        assert_eq!(shares(&[100, 160], 190), "0.53, 0.84");
+        assert_eq!(shares(&[100, 160], 190), "0.526, 0.842");
     }
 
     #[test]

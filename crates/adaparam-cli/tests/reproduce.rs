@@ -793,7 +793,7 @@ fn bad_flags_and_values_are_refused() {
     for what in ["all", "tail", "ptb"] {
         refused(
             &["reproduce", what, "--report-only", "--out", "out"],
-            &["out", "not there to report on"],
+            &["out", "there is no such folder to report on"],
         );
     }
     refused(
