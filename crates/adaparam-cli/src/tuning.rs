@@ -201,38 +201,24 @@ impl Search {
                 scoring,
                 valid_perplexity: valid.perplexity(),
                 test_perplexity: test.perplexity(),
+                searched_words: None,
             });
         }
-        if let Some((together, part)) = better_part(&rows) {
-            evaluations[together] = evaluations[part];
-            rows[together] = BoltOnResult {
-                name: rows[together].name.clone(),
-                ..rows[part].clone()
-            };
-        }
-        let results = BoltOnResults {
+        let mut results = BoltOnResults {
             weights: weights_sum(snapshot),
+            checkpoint: Some(snapshot.counters.name()),
             searched_words: columns.predictions(),
             is_complete: tuned.is_complete,
             rows,
         };
+        if let Some((together, part)) = results.let_together_be_the_best() {
+            evaluations[together] = evaluations[part];
+        }
         Ok(Searched {
             results,
             evaluations,
         })
     }
-}
-
-/// The row `together` and a part of it that is better on the whole validation text, if there is one: numbers are searched
-/// on some words of it only, and every part alone is something that they may come to.
-fn better_part(rows: &[BoltOnResult]) -> Option<(usize, usize)> {
-    let together = rows.iter().position(|row| row.name == "together")?;
-    let valid = |row: &usize| rows[*row].valid_perplexity;
-    let parts = (1..rows.len()).filter(|&row| row != together);
-    let best = parts.min_by(|one, other| valid(one).total_cmp(&valid(other)))?;
-    // What is no number is not better.
-    let is_better = valid(&best) < valid(&together) || valid(&together).is_nan();
-    is_better.then_some((together, best))
 }
 
 /// The grid in words.
@@ -351,24 +337,6 @@ mod tests {
         let error = choice(&["cashe"]).settle(Some(PathBuf::from("run"))).err();
         let error = error.unwrap().to_string();
         assert!(error.contains("did you mean `cache`?"), "{error}");
-    }
-
-    #[test]
-    fn together_is_no_worse_than_a_part_of_it() {
-        let rows = |valid: [f64; 4]| {
-            let names = ["static", "cache", "dynamic", "together"];
-            let row = |(name, valid_perplexity): (&str, f64)| BoltOnResult {
-                name: name.to_owned(),
-                scoring: Scoring::default(),
-                valid_perplexity,
-                test_perplexity: 1.0,
-            };
-            names.into_iter().zip(valid).map(row).collect::<Vec<_>>()
-        };
-        assert_eq!(better_part(&rows([9.0, 5.0, 6.0, 5.5])), Some((3, 1)));
-        assert_eq!(better_part(&rows([9.0, 5.0, 6.0, 4.0])), None);
-        assert_eq!(better_part(&rows([9.0, 5.0, 6.0, f64::NAN])), Some((3, 1)));
-        assert_eq!(better_part(&rows([9.0, 5.0, 6.0, 4.0])[..3]), None);
     }
 
     #[test]

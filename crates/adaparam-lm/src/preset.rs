@@ -19,6 +19,18 @@ pub struct Preset {
     pub about: &'static str,
     /// The configuration.
     pub config: LanguageModelConfig,
+    /// Whether it goes on with the weights of another run: trained from nothing it is no model of anybody's.
+    pub is_second_stage: bool,
+}
+
+impl Preset {
+    /// The same as the second stage of a recipe.
+    pub(crate) fn second_stage(self) -> Self {
+        Self {
+            is_second_stage: true,
+            ..self
+        }
+    }
 }
 
 /// The preset that is meant when none is named.
@@ -44,6 +56,7 @@ pub(crate) fn named(
         name,
         about,
         config: config.settled(),
+        is_second_stage: false,
     }
 }
 

@@ -39,7 +39,8 @@ fn awd() -> Vec<Preset> {
             "ptb-awd-finetune",
             "Table 2: its second stage, with --from RUN, 58.8 / 56.5 (60.0 / 57.3 in the paper)",
             finetuning(awd(TextSource::Ptb, 20, 500, &ptb)),
-        ),
+        )
+        .second_stage(),
         named(
             "wikitext2-awd",
             "Table 3: AWD-LSTM as released, 68.7 / 65.6 before fine-tuning",
@@ -49,7 +50,8 @@ fn awd() -> Vec<Preset> {
             "wikitext2-awd-finetune",
             "Table 3: its second stage, with --from RUN, 67.4 / 64.7 (68.6 / 65.8 in the paper)",
             finetuning(awd(TextSource::WikiText2, 80, 750, &wikitext_2)),
-        ),
+        )
+        .second_stage(),
     ]
 }
 
@@ -359,17 +361,17 @@ fn melis() -> Vec<Preset> {
     vec![
         named(
             "ptb-melis-10m",
-            "LSTM of Melis et al. (2017), 10M, depth 1, 61.8 / 59.6",
+            "LSTM of Melis et al. (2017), 10M, depth 1, 61.8 / 59.6; published with one word more, a reserved one",
             ptb_10m.config(),
         ),
         named(
             "ptb-melis-24m",
-            "Table 2: TG-SC LSTM of Melis et al. (2017), depth 4, 60.9 / 58.3",
+            "Table 2: TG-SC LSTM of Melis et al. (2017), depth 4, 60.9 / 58.3; published with one word more, a reserved one",
             ptb_24m.config(),
         ),
         named(
             "wikitext2-melis-24m",
-            "Table 3: TG-SC LSTM of Melis et al. (2017), depth 2, 69.1 / 65.9",
+            "Table 3: TG-SC LSTM of Melis et al. (2017), depth 2, 69.1 / 65.9; published with one word more, a reserved one",
             wikitext_2_24m.config(),
         ),
     ]
@@ -497,8 +499,12 @@ fn plain_lstms() -> Vec<Preset> {
 
 #[cfg(test)]
 mod tests {
+    use adaparam::recurrent::{InputGate, MelisLstmSettings, MogrifierSettings, StackOutput};
     use burn::tensor::Device;
 
+    use crate::cells::CellChoice;
+    use crate::config::ModelSpec;
+    use crate::head::{HeadChoice, MixtureSettings};
     use crate::model::LanguageModel;
     use crate::preset::preset;
 
@@ -525,6 +531,50 @@ mod tests {
             let config = preset(name).unwrap().config;
             let count = config.model.parameter_count(vocabulary);
             assert_eq!(count, expected, "{name}");
+        }
+    }
+
+    /// Models that have no preset: an untied highway network, and the two of Melis et al. (2019) with two softmaxes on
+    /// WikiText-2, which read the layers' sum as it is.
+    #[test]
+    fn counts_of_models_without_a_preset_are_the_published_ones() {
+        let untied = preset("ptb-rhn").unwrap().config;
+        let untied = untied.with("model.head.kind", "softmax").unwrap();
+        assert_eq!(untied.model.parameter_count(10_000), 31_782_400);
+        let mixed = |embedding, hidden, cell| ModelSpec {
+            embedding,
+            hidden,
+            output: hidden,
+            layers: 2,
+            cell,
+            head: HeadChoice::of(&MixtureSettings {
+                experts: 2,
+                ..MixtureSettings::default()
+            }),
+            ..ModelSpec::default()
+        };
+        let lstm = CellChoice::of(&MelisLstmSettings::default());
+        let mogrifier = CellChoice::of(&MogrifierSettings {
+            rounds: 6,
+            rank: 48,
+            input_gate: InputGate::Capped,
+            output: StackOutput::Sum,
+            ..MogrifierSettings::default()
+        });
+        // A reserved token more here too.
+        for (model, expected) in [
+            (mixed(428, 1211, lstm), 34_997_757),
+            (mixed(272, 1366, mogrifier), 34_991_825),
+        ] {
+            assert_eq!(model.parameter_count(33_279), expected);
+        }
+    }
+
+    #[test]
+    fn second_stages_say_that_they_are() {
+        for preset in crate::preset::presets() {
+            let is_one = preset.name.ends_with("-finetune");
+            assert_eq!(preset.is_second_stage, is_one, "{}", preset.name);
         }
     }
 

@@ -21,7 +21,7 @@ use crate::log::{Log, rounded};
 use crate::look::look;
 use crate::masks::{MaskPlace, WindowMasks};
 use crate::model::LanguageModel;
-use crate::scorer::PlainReading;
+use crate::scorer::{BoltOnResults, PlainReading};
 use crate::snapshot::{Best, Snapshot};
 use crate::team::{BatchLearner, BatchLoss, SharedReading, Team, WindowDraws};
 use crate::weight_drop::WeightDrop;
@@ -281,6 +281,9 @@ pub fn train(
             best: is_best,
         };
         keeper.tell(&event, snapshot)?;
+        if is_best && team.is_first() {
+            BoltOnResults::forget(keeper.run)?;
+        }
         keeper.save(snapshot)?;
         if team.any(stop.load(Ordering::Relaxed)) {
             return Ok(Outcome::Stopped(keeper.last_good));

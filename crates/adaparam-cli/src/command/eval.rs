@@ -245,13 +245,24 @@ impl Eval {
         } else {
             say!("{}", tuning::shown(&results));
         }
-        let kept = BoltOnResults::kept(&opened.path);
-        if kept.is_some_and(|kept| results.is_outdone_by(&kept)) {
-            alert!(
-                "the budget ended the search before it found anything better than bolt-ons.json has, which stays as it is"
-            );
-            return Ok(());
-        }
+        let results = match BoltOnResults::kept(&opened.path) {
+            None => results,
+            Some(kept) => {
+                let is_of_these = kept.weights == results.weights;
+                if is_of_these && !results.is_comparable_to(&kept) {
+                    alert!(
+                        "bolt-ons.json is of the same weights, read in another way (--batch, --precision or the text): these \
+                         results take its place"
+                    );
+                }
+                let merged = results.merged_with(&kept);
+                if merged == kept {
+                    alert!("nothing better was found than bolt-ons.json has, which stays as it is");
+                    return Ok(());
+                }
+                merged
+            }
+        };
         match results.write(&opened.path) {
             Ok(path) => remark!("kept in {}", path.display()),
             Err(error) => alert!("warning: {error}; the results are not kept"),

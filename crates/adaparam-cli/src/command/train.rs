@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use adaparam_data::text::Corpus;
 use adaparam_lm::{
     DEFAULT_PRESET, Inherited, LanguageModelConfig, MatchedWords, OpenedModel, Place, Snapshot,
-    TextSource, checkpoint, cut_columns, open_model, weights_sum,
+    TextSource, checkpoint, cut_columns, open_model, preset, weights_sum,
 };
 use adaparam_report::number::count;
 use adaparam_runs::record::{Lineage, LineageWords, RECORD, RunRecord};
@@ -158,6 +158,7 @@ impl Train {
 
     /// Everything that a run begins with; nothing is written yet.
     fn prepare(&self, crew: Crew) -> anyhow::Result<Prepared> {
+        self.refuse_a_second_stage_of_nothing()?;
         let from = self.from.as_deref().map(open_model).transpose()?;
         if let Some(opened) = &from {
             report_opened(opened);
@@ -198,6 +199,18 @@ impl Train {
             out,
             lineage,
         })
+    }
+
+    /// Refuses a preset that goes on with weights where none are given.
+    fn refuse_a_second_stage_of_nothing(&self) -> anyhow::Result<()> {
+        let preset = self.model.as_deref().and_then(preset);
+        match preset {
+            Some(preset) if preset.is_second_stage && self.from.is_none() => bail!(
+                "{}: is the second stage of a recipe: give --from RUN, the run of its first stage",
+                preset.name
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Writes what the run is and how it came about.

@@ -223,6 +223,24 @@ fn a_search_tells_what_it_found_and_what_it_comes_to() {
     // What had no time to be tried does not take the place of what was found.
     let after = fs::read(tiny.path("run/bolt-ons.json")).unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&after).unwrap(), kept);
+    // Nor does a search of one thing take the others away.
+    tiny.done(&["eval", "run", "--tune", "cache", "--tune-words", "60"]);
+    let after: Value =
+        serde_json::from_slice(&fs::read(tiny.path("run/bolt-ons.json")).unwrap()).unwrap();
+    let names = |kept: &Value| -> Vec<String> {
+        let rows = kept["rows"].as_array().unwrap().iter();
+        rows.map(|row| row["name"].to_string()).collect()
+    };
+    assert_eq!(names(&after), names(&kept));
+    // Another best model has nothing bolted on yet.
+    let best = || -> Value {
+        let result = fs::read(tiny.path("run/result.json")).unwrap();
+        serde_json::from_slice::<Value>(&result).unwrap()["best_epoch"].clone()
+    };
+    let before = best();
+    tiny.done(&["resume", "run", "--set", "train.epochs=6"]);
+    assert_ne!(best(), before);
+    assert!(!tiny.path("run/bolt-ons.json").exists());
     for (arguments, expected) in [
         (vec!["--tune", "cash"], "did you mean `cache`?"),
         (vec!["--budget", "2h"], "--tune"),

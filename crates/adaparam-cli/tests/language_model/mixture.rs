@@ -1,5 +1,6 @@
 //! Models with a mixture of softmaxes, by the real binary.
 
+use crate::resume::interrupt;
 use crate::tiny_run::TinyRun;
 
 const MIXTURE: [&str; 8] = [
@@ -58,6 +59,27 @@ fn a_mixture_trains_resumes_to_the_bit_generates_and_is_exported() {
         "rate=1e-4",
     ];
     assert!(tiny.done(&all).contains("test: perplexity"));
+}
+
+/// Experts and what they read are dropped, and the run ends in the midst of an epoch.
+#[test]
+fn a_mixture_killed_within_an_epoch_ends_with_the_same_bits() {
+    let tiny = TinyRun::new();
+    let train = |out| {
+        let dropout = ["--set", "model.head.dropout=0.3"];
+        [
+            &["train", "tiny.toml", "--out", out],
+            &MIXTURE[..],
+            &dropout,
+        ]
+        .concat()
+    };
+    tiny.done(&train("whole"));
+    let lines = tiny.log("whole").lines().count();
+    let code = interrupt(&tiny, &train("killed"), "killed", 2 * lines / 3, "-KILL");
+    assert_eq!(code, None, "the process ended by itself");
+    tiny.done(&["resume", "killed"]);
+    assert!(tiny.result("whole") == tiny.result("killed"));
 }
 
 #[test]

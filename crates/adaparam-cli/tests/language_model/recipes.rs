@@ -143,6 +143,21 @@ fn averages_and_plateaus_resume_exactly() {
 }
 
 #[test]
+fn a_second_stage_is_not_trained_from_nothing() {
+    let tiny = TinyRun::new();
+    for preset in ["ptb-awd-finetune", "wikitext2-awd-finetune"] {
+        let error = tiny.refused(&["train", preset, "--out", "run"]);
+        let expected = format!("{preset}: is the second stage of a recipe: give --from RUN");
+        assert!(error.contains(&expected), "{error}");
+        assert!(tiny.done(&["show", preset]).contains("asgd"));
+        // With a run the preset is taken, and only what it is used on is wrong here.
+        let error = tiny.refused(&["train", preset, "--from", "nowhere", "--out", "run"]);
+        assert!(!error.contains("second stage"), "{error}");
+    }
+    assert!(!tiny.path("run").exists());
+}
+
+#[test]
 fn a_recipe_that_contradicts_itself_is_refused() {
     let tiny = TinyRun::new();
     tiny.write("awd.toml", AWD);

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use adaparam_runs::RunError;
 use adaparam_runs::whole_file::write_json;
+use adaparam_runs::{RunError, fault};
 use serde::{Deserialize, Serialize};
 
 use super::Scoring;
@@ -16,9 +16,12 @@ const FILE: &str = "bolt-ons.json";
 pub struct BoltOnResults {
     /// The SHA-256 of the weights.
     pub weights: String,
+    /// The name of their checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<String>,
     /// Words of the validation text that numbers were searched on.
     pub searched_words: usize,
-    /// Whether the search came to its end before its budget.
+    /// Whether the searches came to their ends before their budgets.
     pub is_complete: bool,
     /// The model alone, and each way to score it.
     pub rows: Vec<BoltOnResult>,
@@ -35,6 +38,22 @@ pub struct BoltOnResult {
     pub valid_perplexity: f64,
     /// Test perplexity.
     pub test_perplexity: f64,
+    /// Words of the validation text that its numbers were searched on, where the other rows have others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub searched_words: Option<usize>,
+}
+
+/// The names of rows, in their order.
+const NAMES: [&str; 5] = ["static", "temperature", "cache", "dynamic", "together"];
+/// The model alone comes to the same perplexity, but for rounding, wherever it is read in the same way.
+const SAME: f64 = 1e-6;
+
+impl BoltOnResult {
+    /// Whether it is the better one of two; what is no number is not.
+    fn is_better_than(&self, other: &Self) -> bool {
+        self.valid_perplexity < other.valid_perplexity
+            || (other.valid_perplexity.is_nan() && !self.valid_perplexity.is_nan())
+    }
 }
 
 impl BoltOnResults {
@@ -49,13 +68,90 @@ impl BoltOnResults {
         Self::read(folder_of(opened))
     }
 
-    /// Whether what is `kept` of the same weights stays: this search had no time to try everything, and found nothing better.
-    pub fn is_outdone_by(&self, kept: &Self) -> bool {
-        let lowest = |results: &Self| {
-            let all = results.rows.iter().map(|row| row.valid_perplexity);
-            all.fold(f64::INFINITY, f64::min)
+    /// Whether both are about the same weights, read in the same way: the model alone comes to the same.
+    pub fn is_comparable_to(&self, other: &Self) -> bool {
+        let alone = |results: &Self| results.row(NAMES[0]).map(|row| row.valid_perplexity);
+        let is_same = match (alone(self), alone(other)) {
+            (Some(one), Some(other)) => (one - other).abs() <= SAME * other.abs(),
+            _ => false,
         };
-        !self.is_complete && kept.weights == self.weights && lowest(kept) <= lowest(self)
+        self.weights == other.weights && is_same
+    }
+
+    /// These results together with what is `kept`, where the two are [comparable](Self::is_comparable_to): of each name the
+    /// row that is better on the validation text, in doubt the one that is kept. Otherwise these alone.
+    #[must_use]
+    pub fn merged_with(self, kept: &Self) -> Self {
+        if !self.is_comparable_to(kept) {
+            return self;
+        }
+        let searched_words = self.searched_words;
+        let is_new = |name: &str| match (self.row(name), kept.row(name)) {
+            (Some(new), Some(old)) => new.is_better_than(old),
+            (new, _) => new.is_some(),
+        };
+        let all_new = kept.rows.iter().all(|row| is_new(&row.name));
+        let is_complete = self.is_complete && (all_new || kept.is_complete);
+        let any_new = NAMES.iter().any(|name| is_new(name));
+        if !any_new {
+            // A search of everything that found nothing better completes one that was cut short.
+            let has_all = kept.rows.iter().all(|row| self.row(&row.name).is_some());
+            return Self {
+                is_complete: kept.is_complete || (self.is_complete && has_all),
+                ..kept.clone()
+            };
+        }
+        let rows = NAMES.iter().filter_map(|name| {
+            if is_new(name) {
+                return self.row(name).cloned();
+            }
+            let row = kept.row(name)?.clone();
+            let words = row.searched_words.unwrap_or(kept.searched_words);
+            Some(BoltOnResult {
+                searched_words: (words != searched_words).then_some(words),
+                ..row
+            })
+        });
+        let mut merged = Self {
+            rows: rows.collect(),
+            is_complete,
+            ..self.clone()
+        };
+        merged.let_together_be_the_best();
+        merged
+    }
+
+    /// Lets the row `together` be a part of it that is better on the whole validation text, if there is one: numbers are
+    /// searched on some words of it only, and every part alone is something that they may come to. Gives the two rows.
+    pub fn let_together_be_the_best(&mut self) -> Option<(usize, usize)> {
+        let together = self.rows.iter().position(|row| row.name == "together")?;
+        let valid = |row: &usize| self.rows[*row].valid_perplexity;
+        let parts = (1..self.rows.len()).filter(|&row| row != together);
+        let best = parts.min_by(|one, other| valid(one).total_cmp(&valid(other)))?;
+        if !self.rows[best].is_better_than(&self.rows[together]) {
+            return None;
+        }
+        self.rows[together] = BoltOnResult {
+            name: self.rows[together].name.clone(),
+            ..self.rows[best].clone()
+        };
+        Some((together, best))
+    }
+
+    /// Whether they are about the checkpoint of this name, as far as they say.
+    pub(crate) fn are_of(&self, checkpoint: &str) -> bool {
+        let own = self.checkpoint.as_deref();
+        own.is_none_or(|own| own == checkpoint)
+    }
+
+    /// Removes what is kept in the folder of a run: another model is its best from now on.
+    pub(crate) fn forget(run: &Path) -> Result<(), RunError> {
+        let path = run.join(FILE);
+        if !path.exists() {
+            return Ok(());
+        }
+        let removed = fault::before_call().and_then(|()| fs::remove_file(&path));
+        removed.map_err(RunError::file(&path, "cannot remove this file"))
     }
 
     /// Keeps it beside the model that was opened from `opened`; gives the file.
@@ -83,5 +179,109 @@ pub(super) fn folder_of(opened: &Path) -> &Path {
     match beside.parent() {
         Some(run) if is_of_run => run,
         _ => beside,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn results(weights: &str, words: usize, rows: &[(&str, f64)]) -> BoltOnResults {
+        let row = |(name, valid_perplexity): &(&str, f64)| BoltOnResult {
+            name: (*name).to_owned(),
+            scoring: Scoring::default(),
+            valid_perplexity: *valid_perplexity,
+            test_perplexity: *valid_perplexity,
+            searched_words: None,
+        };
+        BoltOnResults {
+            weights: weights.to_owned(),
+            checkpoint: None,
+            searched_words: words,
+            is_complete: true,
+            rows: rows.iter().map(row).collect(),
+        }
+    }
+
+    fn shown(results: &BoltOnResults) -> Vec<(&str, f64, usize)> {
+        let words = |row: &BoltOnResult| row.searched_words.unwrap_or(results.searched_words);
+        let rows = results.rows.iter();
+        rows.map(|row| (row.name.as_str(), row.valid_perplexity, words(row)))
+            .collect()
+    }
+
+    #[test]
+    fn a_later_search_of_one_thing_leaves_what_was_found_for_the_others() {
+        let all = [
+            ("static", 9.0),
+            ("temperature", 8.9),
+            ("cache", 7.0),
+            ("dynamic", 8.0),
+            ("together", 6.5),
+        ];
+        let kept = results("a", 5000, &all);
+        let worse = results("a", 200, &[("static", 9.0), ("cache", 7.5)]);
+        assert_eq!(worse.merged_with(&kept), kept);
+        let better = results("a", 200, &[("static", 9.0), ("cache", 6.0)]);
+        let merged = better.merged_with(&kept);
+        let expected = [
+            ("static", 9.0, 5000),
+            ("temperature", 8.9, 5000),
+            ("cache", 6.0, 200),
+            ("dynamic", 8.0, 5000),
+            // No worse than a part of it.
+            ("together", 6.0, 200),
+        ];
+        assert_eq!(shown(&merged), expected);
+        let first = results("a", 200, &[("static", 9.0), ("cache", 6.0)]);
+        let then = results("a", 200, &[("static", 9.0), ("temperature", 8.5)]);
+        let names = |results: &BoltOnResults| -> Vec<String> {
+            results.rows.iter().map(|row| row.name.clone()).collect()
+        };
+        assert_eq!(
+            names(&then.merged_with(&first)),
+            ["static", "temperature", "cache"]
+        );
+    }
+
+    #[test]
+    fn rows_of_other_weights_or_of_another_reading_are_not_mixed() {
+        let kept = results("a", 5000, &[("static", 9.0), ("dynamic", 8.0)]);
+        for (weights, alone) in [("b", 9.0), ("a", 9.1)] {
+            let new = results(weights, 200, &[("static", alone), ("cache", 7.0)]);
+            assert!(!new.is_comparable_to(&kept));
+            assert_eq!(new.clone().merged_with(&kept), new);
+        }
+    }
+
+    #[test]
+    fn a_search_that_came_to_its_end_completes_one_that_did_not() {
+        let rows = [("static", 9.0), ("cache", 7.0)];
+        let cut_short = BoltOnResults {
+            is_complete: false,
+            ..results("a", 200, &rows)
+        };
+        assert!(results("a", 200, &rows).merged_with(&cut_short).is_complete);
+        let kept = results("a", 200, &rows);
+        assert!(cut_short.clone().merged_with(&kept).is_complete);
+        let better = BoltOnResults {
+            is_complete: false,
+            ..results("a", 200, &[("static", 9.0), ("cache", 6.0)])
+        };
+        assert!(!better.merged_with(&kept).is_complete);
+    }
+
+    #[test]
+    fn together_is_no_worse_than_a_part_of_it() {
+        let names = ["static", "cache", "dynamic", "together"];
+        let best = |valid: [f64; 4]| {
+            let rows: Vec<(&str, f64)> = names.into_iter().zip(valid).collect();
+            results("a", 1, &rows).let_together_be_the_best()
+        };
+        assert_eq!(best([9.0, 5.0, 6.0, 5.5]), Some((3, 1)));
+        assert_eq!(best([9.0, 5.0, 6.0, 4.0]), None);
+        assert_eq!(best([9.0, 5.0, 6.0, f64::NAN]), Some((3, 1)));
+        let without = results("a", 1, &[("static", 9.0), ("cache", 5.0)]);
+        assert_eq!(without.clone().let_together_be_the_best(), None);
     }
 }

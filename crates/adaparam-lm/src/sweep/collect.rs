@@ -103,11 +103,21 @@ pub struct Collected {
 impl Collected {
     /// Reads all runs of a sweep.
     pub fn read(sweep: &Sweep) -> Self {
-        let runs = sweep.manifest().runs.iter().map(|spec| CollectedRun {
-            spec: spec.clone(),
-            progress: Progress::of(sweep, spec),
-            record: RunRecord::read(&sweep.run_folder(spec)),
-            bolt_ons: BoltOnResults::read(&sweep.run_folder(spec)),
+        let runs = sweep.manifest().runs.iter().map(|spec| {
+            let folder = sweep.run_folder(spec);
+            let mut run = CollectedRun {
+                spec: spec.clone(),
+                progress: Progress::of(sweep, spec),
+                record: RunRecord::read(&folder),
+                bolt_ons: None,
+            };
+            // A person may have searched for another checkpoint than the one that the run's numbers are of.
+            let kept = BoltOnResults::read(&folder);
+            run.bolt_ons = kept.filter(|kept| {
+                let finished = run.finished();
+                finished.is_none_or(|finished| kept.are_of(&finished.checkpoint))
+            });
+            run
         });
         Self {
             manifest: sweep.manifest().clone(),

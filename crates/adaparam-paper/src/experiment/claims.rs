@@ -518,6 +518,7 @@ mod tests {
                     scoring: Scoring::default(),
                     valid_perplexity: 1.0,
                     test_perplexity,
+                    searched_words: None,
                 };
                 let with_cache = if is_adaptive { alstm_with_cache } else { 90.0 };
                 CollectedRun {
@@ -525,6 +526,7 @@ mod tests {
                     record: None,
                     bolt_ons: (!is_mixture).then(|| BoltOnResults {
                         weights: String::new(),
+                        checkpoint: None,
                         searched_words: 1,
                         is_complete: true,
                         rows: vec![

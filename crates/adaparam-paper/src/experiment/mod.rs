@@ -27,6 +27,7 @@ pub use row::{ModelRow, PaperScore};
 pub(crate) use scale::PAPER_EPOCHS;
 pub use study::Study;
 pub(crate) use study::TextInWords;
+pub(crate) use system::Group;
 pub use system::Systems;
 
 use crate::result::Scale;

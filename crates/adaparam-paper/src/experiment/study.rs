@@ -9,7 +9,7 @@ use super::Experiment;
 use super::claims::claims;
 use super::efficiency::Along;
 use super::row::ModelRow;
-use super::system::Group;
+use super::system::{Group, Systems};
 use crate::PaperError;
 use crate::finding::{Comparison, PERPLEXITY};
 use crate::result::Scale;
@@ -49,6 +49,20 @@ impl Study {
             rows = self.experiment.rows(self.scale);
         }
         rows
+    }
+
+    /// The names of the models that it has, if they are others than those of `systems`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no system of such a name.
+    pub fn rows_unlike(&self, systems: &Systems) -> Result<Option<String>, PaperError> {
+        let wanted = self.experiment.chosen(self.scale, systems)?;
+        let here = self.rows();
+        let is_in = |row: &ModelRow, rows: &[ModelRow]| rows.iter().any(|it| it.key == row.key);
+        let are_same = wanted.len() == here.len() && wanted.iter().all(|row| is_in(row, &here));
+        let names: Vec<&str> = here.iter().map(|row| row.key).collect();
+        Ok((!are_same).then(|| names.join(", ")))
     }
 
     /// The rows of the paper's table that it quotes and that are not run here.
@@ -331,7 +345,7 @@ mod tests {
     use adaparam_report::Report;
 
     use super::*;
-    use crate::experiment::{PlanChoices, Systems};
+    use crate::experiment::PlanChoices;
     use crate::page;
 
     #[test]
@@ -427,6 +441,12 @@ mod tests {
         }
         let small = planned(Experiment::Ptb, Scale::Small, None);
         assert_eq!(small.heading(), "Penn Treebank");
+        let unlike = |systems: &str| small.rows_unlike(&Systems::parse(systems));
+        assert_eq!(unlike("own").unwrap(), None);
+        assert_eq!(unlike("recurrent,lstm,static").unwrap(), None);
+        let here = Some("lstm, static, recurrent".to_owned());
+        assert_eq!(unlike("paper").unwrap(), here);
+        assert!(unlike("papier").is_err());
         let moved = planned(Experiment::Ptb, Scale::Small, Some("moby-dick"));
         assert_eq!(moved.heading(), "Language models on Moby-Dick");
         let robust = planned(Experiment::Robustness, Scale::Small, Some("wikitext-2"));

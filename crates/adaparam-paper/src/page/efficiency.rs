@@ -2,7 +2,8 @@ use adaparam_report::figure::{Axis, Figure, Line, Lines, Size};
 use adaparam_report::number;
 use adaparam_report::{Block, Cell, Column, Plate, Row, Section, Table, Tone};
 
-use super::language_model::{failed, key, stand_in, training};
+use super::language_model::{failed, key};
+use super::protocol::{one_training, stand_in};
 use super::runs::with_runs;
 use super::stroke::strokes;
 use super::{Drawing, Page, claims, count_cell, spread_cell};
@@ -133,7 +134,7 @@ fn protocol(study: &Study) -> String {
         study.scale.name(),
         study.text().in_words(),
         listed(&sizes),
-        training(study),
+        one_training(study),
         stand_in(study),
     )
 }

@@ -1,15 +1,21 @@
 //! What each experiment puts into a report: a section with its figures.
 
+mod bolt_ons;
 mod claims;
+mod curves;
 mod efficiency;
 mod heat_maps;
 mod image;
 mod language_model;
+mod protocol;
 mod robustness;
 mod runs;
 mod search;
 mod stroke;
 mod tail;
+#[cfg(test)]
+mod trained;
+mod wall_clock;
 mod whole;
 
 pub use claims::{AllClaims, all_claims, findings};

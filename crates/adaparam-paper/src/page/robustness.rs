@@ -4,7 +4,7 @@ use adaparam_report::figure::{
 use adaparam_report::number::duration;
 use adaparam_report::{Block, Cell, Column, Plate, Row, Section, Table};
 
-use super::language_model::protocol;
+use super::protocol::protocol;
 use super::runs::with_runs;
 use super::stroke::strokes;
 use super::{Drawing, Page, claims};

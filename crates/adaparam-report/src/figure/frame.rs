@@ -54,7 +54,7 @@ impl Frame {
         );
         let mut canvas = Canvas::default();
 
-        let inner = size.width - 2.0 * MARGIN;
+        let inner = inner_width(size.width);
         let mut top = draw_title(&mut canvas, layout.title, inner);
         let entries = legend::flow(layout.legend, inner);
         legend::draw(&mut canvas, &entries, MARGIN, top);
@@ -149,6 +149,11 @@ impl Frame {
     pub(super) fn finish(self, title: &str, description: String) -> Svg {
         Svg::new(self.size, title, description, self.canvas.into_body())
     }
+}
+
+/// The width that title, legend and notes have.
+pub(super) fn inner_width(width: f64) -> f64 {
+    width.max(LEAST.width) - 2.0 * MARGIN
 }
 
 fn plan(side: Side<'_>, room: Room) -> Plan {

@@ -5,8 +5,8 @@ use super::axis::Axis;
 use super::canvas::Outline;
 use super::clip::{polyline, thinned};
 use super::dots;
-use super::frame::{Frame, Layout, Side};
-use super::legend::{Entry, Swatch};
+use super::frame::{Frame, Layout, Side, inner_width};
+use super::legend::{self, Entry, Swatch};
 use super::notes::{joined, omission};
 use super::palette::{Colour, Stroke};
 use super::rules::{self, Rule};
@@ -25,6 +25,10 @@ const LEADER: f64 = 22.0;
 const NAME_LINE: f64 = 16.0;
 /// Height of a figure that is not its area: title, ticks, axis label.
 const AROUND_AREA: f64 = 110.0;
+/// Rows of a legend that a figure of any height has room for.
+const ROWS_WITH_ROOM: f64 = 2.0;
+/// A curve that ends so much before the plot does is one that ends early.
+const EARLY: f64 = 12.0;
 
 /// A named curve.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,6 +123,8 @@ pub struct Lines {
     pub vertical_rules: Vec<Rule>,
     /// Levels to compare with, such as a published result.
     pub horizontal_rules: Vec<Rule>,
+    /// The vertical axis need not reach beyond this value: what lies above it is not drawn, which whoever sets it has to say.
+    pub highest: Option<f64>,
     /// Natural size.
     pub size: Size,
 }
@@ -137,6 +143,7 @@ impl Lines {
             .chain(rules)
     }
 
+    /// The values that the vertical axis covers.
     fn y_values(&self) -> impl Iterator<Item = f64> {
         let bands = self
             .series
@@ -148,6 +155,17 @@ impl Lines {
             .flat_map(|line| line.points.iter().map(|point| point.1))
             .chain(bands)
             .chain(rules)
+            .filter(|value| self.highest.is_none_or(|highest| *value <= highest))
+    }
+
+    /// The name of every curve, for where names do not stand at ends.
+    fn entries(&self) -> Vec<Entry> {
+        let entry = |line: &Line| Entry {
+            name: line.name.clone(),
+            colour: line.colour,
+            swatch: Swatch::Line(line.stroke),
+        };
+        self.series.iter().map(entry).collect()
     }
 
     fn notes(&self) -> Vec<String> {
@@ -253,8 +271,19 @@ impl Lines {
         }
     }
 
+    /// Marks the ends of curves that end early.
+    fn draw_early_end(frame: &mut Frame, line: &Line, pieces: &[Vec<(f64, f64)>]) {
+        let end = pieces.last().and_then(|piece| piece.last());
+        if let Some(&end) = end
+            && ends_early(frame, end)
+            && frame.area.contains(end)
+        {
+            dots::draw(&mut frame.canvas, line.colour, 3.0, 1.0, &[end]);
+        }
+    }
+
     /// Writes the name of every curve beside its end, with a piece of its stroke between them. Names that would touch are
-    /// moved apart.
+    /// moved apart. From a curve that ends early nothing leads through the plot, where it would look like more of the curve.
     fn draw_names(&self, frame: &mut Frame, traces: &[Vec<Vec<(f64, f64)>>]) {
         let mut ends: Vec<(usize, &Line, (f64, f64))> = self
             .series
@@ -270,7 +299,12 @@ impl Lines {
         let at = frame.area.right + LEADER;
         for ((index, line, end), height) in ends.into_iter().zip(heights) {
             frame.canvas.begin_key(index);
-            let begin = (end.0 + 3.0, end.1.clamp(frame.area.top, frame.area.bottom));
+            let from = if ends_early(frame, end) {
+                frame.area.right
+            } else {
+                end.0
+            };
+            let begin = (from + 3.0, end.1.clamp(frame.area.top, frame.area.bottom));
             let mut leader = Outline::default();
             leader.move_to(begin);
             leader.line_to((at - 4.0, height));
@@ -328,28 +362,34 @@ fn steps(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
 }
 
 impl Figure for Lines {
-    /// As high as the names at the ends of its curves need it.
+    /// As high as the names of its curves need it.
     fn size(&self) -> Size {
+        let Size { width, height } = self.size;
         let for_names = NAME_LINE * self.series.len() as f64 + AROUND_AREA;
-        let height = if self.size.width >= NAMES_AT_ENDS {
-            self.size.height.max(for_names)
+        let height = if width >= NAMES_AT_ENDS {
+            height.max(for_names)
         } else {
-            self.size.height
+            height + self.legend_height(width)
         };
-        Size::new(self.size.width, height)
+        Size::new(width, height)
+    }
+
+    fn legend_height(&self, width: f64) -> f64 {
+        if width >= NAMES_AT_ENDS {
+            return 0.0;
+        }
+        let height = legend::height(&legend::flow(&self.entries(), inner_width(width)));
+        (height - ROWS_WITH_ROOM * legend::ROW).max(0.0)
     }
 
     fn draw(&self, size: Size) -> Svg {
         let notes = self.notes();
         let names_at_ends = size.width >= NAMES_AT_ENDS;
-        let in_legend = self.series.iter().filter(|_| !names_at_ends);
-        let legend: Vec<Entry> = in_legend
-            .map(|line| Entry {
-                name: line.name.clone(),
-                colour: line.colour,
-                swatch: Swatch::Line(line.stroke),
-            })
-            .collect();
+        let legend = if names_at_ends {
+            Vec::new()
+        } else {
+            self.entries()
+        };
         let mut frame = Frame::draw(&Layout {
             title: &self.title,
             size,
@@ -383,6 +423,9 @@ impl Figure for Lines {
         for (index, (line, pieces)) in self.series.iter().zip(&traces).enumerate() {
             frame.canvas.begin_series(index);
             Self::draw_line(&mut frame, line, pieces);
+            if names_at_ends {
+                Self::draw_early_end(&mut frame, line, pieces);
+            }
             frame.canvas.end();
         }
         rules::draw_horizontal(&mut frame, &self.horizontal_rules, &traces.concat());
@@ -395,6 +438,11 @@ impl Figure for Lines {
             .finish(&self.title, self.describe(&notes))
             .telling(&answers, area)
     }
+}
+
+/// Whether a curve with this end has none beside its name.
+fn ends_early(frame: &Frame, end: (f64, f64)) -> bool {
+    end.0 + EARLY < frame.area.right
 }
 
 /// Places as near to rising `wanted` ones as a distance of `least` between neighbours allows, inside `ends` if there is
@@ -486,6 +534,73 @@ mod tests {
         let apart = place(Size::WIDE, "first", 'y') - place(Size::WIDE, "second", 'y');
         assert!(apart.abs() > NAME_LINE - 0.2, "{apart}");
         assert!(place(Size::PANEL, "first", 'x') < 100.0);
+    }
+
+    #[test]
+    fn nothing_leads_through_the_plot_from_a_curve_that_ends_early() {
+        let lines = Lines {
+            series: vec![
+                Line::new(
+                    "long",
+                    Colour::Blue,
+                    vec![(1.0, 5.0), (5.0, 2.0), (9.0, 1.0)],
+                ),
+                Line::new("short", Colour::Green, vec![(1.0, 5.0), (2.0, 4.0)]),
+            ],
+            size: Size::WIDE,
+            ..Lines::default()
+        };
+        let markup = lines.to_svg().inline();
+        let area = markup.split("data-area=\"").nth(1).unwrap();
+        let right: f64 = area.split(' ').nth(2).unwrap().parse().unwrap();
+        let begins: Vec<f64> = markup
+            .split("apf-line apf-thin")
+            .skip(1)
+            .map(|leader| {
+                let path = leader.split("d=\"M").nth(1).unwrap();
+                path.split(' ').next().unwrap().parse().unwrap()
+            })
+            .collect();
+        assert_eq!(begins.len(), 2);
+        assert!(
+            begins.iter().all(|begin| *begin >= right),
+            "{begins:?} of {right}"
+        );
+        // A dot at the end of the one and none at that of the other.
+        assert_eq!(markup.matches("h0").count(), 1, "{markup}");
+        assert_eq!(lines.draw(Size::PANEL).inline().matches("h0").count(), 0);
+    }
+
+    #[test]
+    fn what_lies_above_the_highest_value_does_not_squeeze_the_rest() {
+        let series = vec![
+            Line::new("good", Colour::Blue, vec![(1.0, 2.0), (2.0, 1.0)]),
+            Line::new("bad", Colour::Red, vec![(1.0, 900.0), (2.0, 800.0)]),
+        ];
+        let heights = |highest| {
+            let lines = Lines {
+                series: series.clone(),
+                highest,
+                ..Lines::default()
+            };
+            let markup = lines.to_svg().inline();
+            let points = markup.split("data-points=\"").nth(1).unwrap();
+            let height = |at: usize| -> f64 {
+                let point = points
+                    .split('"')
+                    .next()
+                    .unwrap()
+                    .split(';')
+                    .nth(at)
+                    .unwrap();
+                point.split('|').nth(1).unwrap().parse().unwrap()
+            };
+            (height(1) - height(0), markup)
+        };
+        assert!(heights(None).0 < 3.0);
+        let (height, markup) = heights(Some(2.0));
+        assert!(height > 100.0, "{height}");
+        assert!(markup.contains("data-name=\"bad\" data-colour=\"apf-red\" data-points=\"\""));
     }
 
     #[test]

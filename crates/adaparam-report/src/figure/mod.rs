@@ -79,6 +79,11 @@ pub trait Figure {
     /// Draws it at another size. Text keeps its size; only the room for data changes.
     fn draw(&self, size: Size) -> Svg;
 
+    /// What its legend takes of the height at a width, beyond what every figure has room for.
+    fn legend_height(&self, _width: f64) -> f64 {
+        0.0
+    }
+
     /// Draws it at its own size.
     fn to_svg(&self) -> Svg {
         self.draw(self.size())

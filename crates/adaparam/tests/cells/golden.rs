@@ -277,11 +277,36 @@ fn golden_adaptive_lstm() {
         cell: Some(memory),
     };
     let after = cell.adapt(row(&[X]), state, diagonals);
-    for (ours, expected) in [
-        (after.hidden, -0.037_441_468_408),
-        (after.cell.unwrap(), -0.069_076_061_262),
+    let exact = adapted_by_the_equations();
+    for (ours, exact, expected) in [
+        (after.hidden, exact[0], -0.037_441_468_408),
+        (after.cell.unwrap(), exact[1], -0.069_076_061_262),
     ] {
+        assert!((exact - expected).abs() < 1e-9, "{exact} is not {expected}");
         let ours: f64 = ours.into_scalar();
         assert!((ours - expected).abs() < 1e-6, "{ours} is not {expected}");
     }
+}
+
+/// The step of [`golden_adaptive_lstm`] by eq. (5) of the paper: `u_s = D4 W D3 x + D2 V D1 h + D0 b`, in f64. Gives `h` and
+/// `c`.
+fn adapted_by_the_equations() -> [f64; 2] {
+    let (d3, d1) = (0.8, 0.9);
+    // D4, D2 and D0 of i, f, z, o.
+    let diagonals = [
+        [0.7, 0.3, 0.5],
+        [0.6, 0.2, 0.4],
+        [0.5, 0.1, 0.3],
+        [0.4, -0.1, 0.2],
+    ];
+    let [h, c] = STATE.map(|(_, value)| value);
+    let mut gates = GATES
+        .iter()
+        .zip(diagonals)
+        .map(|((_, [w, v, b]), [d4, d2, d0])| d4 * w * d3 * X + d2 * v * d1 * h + d0 * b);
+    let mut next = || gates.next().expect("four gates");
+    let [i, f, z, o] = [next(), next(), next(), next()];
+    let sigmoid = |u: f64| 1.0 / (1.0 + (-u).exp());
+    let c = sigmoid(f) * c + sigmoid(i) * z.tanh();
+    [sigmoid(o) * c.tanh(), c]
 }

@@ -16,7 +16,7 @@ use adaparam_data::images::ImageSplit;
 use adaparam_data::registry::Dataset;
 use adaparam_data::{digits, mnist};
 use adaparam_lm::sweep::{Corpora, Manifest, Sweep};
-use adaparam_paper::experiment::{Experiment, PlanChoices, Systems};
+use adaparam_paper::experiment::{Experiment, PlanChoices, Study, Systems};
 use adaparam_paper::image::{self, ImageConfig};
 use adaparam_paper::result::{Claim, Scale};
 use adaparam_paper::tail::{self, TailConfig};
@@ -414,7 +414,10 @@ impl Reproduce {
             Plan::Told => {
                 let told = match what.experiment() {
                     Some(experiment) => language_model::existing(experiment, folder)?
-                        .map(|sweep| language_model::tell(&sweep, &session.record))
+                        .map(|sweep| {
+                            self.refuse_other_systems(&sweep)?;
+                            language_model::tell(&sweep, &session.record)
+                        })
                         .transpose()?,
                     None => feed_forward::kept(what, folder),
                 };
@@ -428,6 +431,24 @@ impl Reproduce {
                 Ok(told)
             }
         }
+    }
+
+    /// Refuses to report on systems that a folder does not hold.
+    fn refuse_other_systems(&self, sweep: &Sweep) -> anyhow::Result<()> {
+        // The default is not a wish.
+        if self.systems == "own" {
+            return Ok(());
+        }
+        let study = Study::read(sweep)?;
+        if let Some(names) = study.rows_unlike(&Systems::parse(&self.systems))? {
+            bail!(
+                "--systems {}: {} holds other ones, {names}, and --report-only trains nothing: leave out --systems to report on \
+                 them, or name another folder with --out",
+                self.systems,
+                sweep.path().display()
+            );
+        }
+        Ok(())
     }
 
     /// What all parts share.
