@@ -102,14 +102,14 @@ mod tests {
         let fast = told(&[5.5, 4.9, 4.8], "recurrent,awd-lstm").unwrap();
         assert!(
             fast.contains(
-                "Seed 1: the AWD-LSTM comes to 5.000 nats after epoch 4 and 40 s, the recurrent aLSTM to that or less after \
-                 epoch 2 and 20 s (50\u{a0}% less time)"
+                "Seed 1: the AWD-LSTM comes to 5.000 nats after epoch 4 and 40.0 s, the recurrent aLSTM to that or less after \
+                 epoch 2 and 20.0 s (50\u{a0}% less time)"
             ),
             "{fast}"
         );
         assert!(fast.contains("may have been busy"), "{fast}");
         let never = told(&[5.5, 5.4], "recurrent,awd-lstm").unwrap();
-        assert!(never.contains("not in its 2 epochs and 20 s"), "{never}");
+        assert!(never.contains("not in its 2 epochs and 20.0 s"), "{never}");
         assert_eq!(told(&[], "recurrent,awd-lstm"), None);
         assert_eq!(told(&[5.5], "recurrent,lstm"), None);
     }
