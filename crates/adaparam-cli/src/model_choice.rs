@@ -25,7 +25,11 @@ pub(crate) fn configuration(name: &str) -> anyhow::Result<LanguageModelConfig> {
 
 /// What to say of a name that is neither a preset's nor a file's.
 fn no_such_model(name: &str) -> String {
-    if name.contains(['/', '\\']) || name.ends_with(".toml") {
+    if name.contains(['/', '\\'])
+        || Path::new(name)
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+    {
         return format!("{name}: there is no such file or folder");
     }
     let presets = presets();

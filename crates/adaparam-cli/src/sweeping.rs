@@ -282,7 +282,7 @@ impl Display {
                         }
                     }
                     RunReport::Busy => {
-                        self.line(&format!("{number}: another process is training this run"))
+                        self.line(&format!("{number}: another process is training this run"));
                     }
                     RunReport::AlreadyEnded(_) => {}
                     RunReport::Stopped => self.line(&format!("{number}: stopped and saved")),

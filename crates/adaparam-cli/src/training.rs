@@ -359,8 +359,10 @@ impl ToldBits {
     /// `, 2.100 bits per byte, 2.150 bits per character`, or nothing.
     pub(crate) fn of(self, loss: f64) -> String {
         let each = self.each(loss).into_iter();
-        each.map(|(unit, bits)| format!(", {bits:.3} bits per {unit}"))
-            .collect()
+        let told: Vec<String> = each
+            .map(|(unit, bits)| format!(", {bits:.3} bits per {unit}"))
+            .collect();
+        told.concat()
     }
 
     /// Adds them to a line of JSON.

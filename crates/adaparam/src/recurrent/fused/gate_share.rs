@@ -98,7 +98,9 @@ impl Backward<Flex, 2> for GateShare {
         }
         if let Some(parent) = of_f {
             let mut of_gate = slope(engine, Activation::LogSigmoid, &of_difference, log_f);
-            of_gate.iter_mut().for_each(|number| *number = -*number);
+            for number in &mut of_gate {
+                *number = -*number;
+            }
             graph.register::<Flex>(parent.id, tensor(of_gate, shape));
         }
     }
