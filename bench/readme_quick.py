@@ -2,7 +2,7 @@
 """Runs `adaparam reproduce --quick`, keeps its record in results/quick and shows its end in the README.
 
     cargo build --release
-    python3 bench/readme_quick.py                   # some six minutes on two cores
+    python3 bench/readme_quick.py                   # some four minutes on two cores
     python3 bench/readme_quick.py --report-only     # from the record that is there, without training
 
 What is kept is what the report is made from: no checkpoints, no locks. A test of adaparam-cli compares the README with
