@@ -5,7 +5,7 @@
     python3 bench/readme_quick.py                   # some four minutes on two cores
     python3 bench/readme_quick.py --report-only     # from the record that is there, without training
 
-What is kept is what the report is made from: no checkpoints, no locks. A test of adaparam-cli compares the README with
+What is kept is what the report is made from: no checkpoints, locks or pages to play with. A test of adaparam-cli compares the README with
 what the command prints from that record.
 """
 
@@ -19,7 +19,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECORD = ROOT / "results" / "quick"
 MARK = "<!-- Made by bench/readme_quick.py -->\n```text\n"
-NOT_KEPT = ["checkpoints", "lock", "time.json"]
+NOT_KEPT = ["checkpoints", "lock", "time.json", "explore.html", "networks.json"]
 
 
 def main():
