@@ -3,14 +3,15 @@
 //! Burn's own takes three, and six more on the way back with a sum of what each leaves for `from`: in a cell whose products are
 //! small they are most of a step.
 
+use burn::backend::Flex;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::NoCheckpointing;
 use burn::backend::autodiff::grads::Gradients as Graph;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
-use burn::backend::{Autodiff, Flex};
 use burn::tensor::Tensor;
 
+use super::pointwise::in_graph;
 use super::product::InGraph;
 use crate::located::{Context, Located, slice, tensor};
 
@@ -54,9 +55,7 @@ pub(super) fn between(from: &Tensor<2>, to: &Tensor<2>, share: &Tensor<2>) -> Op
         }
         OpsKind::UnTracked(operation) => operation.finish(result),
     };
-    Some(Tensor::from_primitive::<Autodiff<Flex, NoCheckpointing>>(
-        result,
-    ))
+    Some(in_graph(result))
 }
 
 /// What the way back needs.

@@ -8,15 +8,16 @@ use std::sync::Arc;
 
 use adaparam_kernels::Engine;
 use adaparam_kernels::feed_forward::{Activation, activate, slope};
+use burn::backend::Flex;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::NoCheckpointing;
 use burn::backend::autodiff::grads::Gradients as Graph;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
-use burn::backend::{Autodiff, Flex};
 use burn::tensor::Tensor;
 
 use super::engine_here;
+use super::pointwise::in_graph;
 use super::product::InGraph;
 use crate::located::{Context, Located, slice, tensor};
 
@@ -56,9 +57,7 @@ pub(super) fn gate_share(i: &Tensor<2>, f: &Tensor<2>) -> Option<Tensor<2>> {
         }
         OpsKind::UnTracked(operation) => operation.finish(share),
     };
-    Some(Tensor::from_primitive::<Autodiff<Flex, NoCheckpointing>>(
-        result,
-    ))
+    Some(in_graph(result))
 }
 
 /// What the way back needs.

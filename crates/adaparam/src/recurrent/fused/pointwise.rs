@@ -30,7 +30,8 @@ fn with_gradient<const D: usize>(tensor: &Tensor<D>) -> Option<(FlexTensor, Node
     Some((located.values, located.node.filter(|_| is_usable)?))
 }
 
-fn in_graph<const D: usize>(values: InGraph) -> Tensor<D> {
+/// A tensor in Burn's graph, as people hold it.
+pub(super) fn in_graph<const D: usize>(values: InGraph) -> Tensor<D> {
     Tensor::from_primitive::<Autodiff<Flex, NoCheckpointing>>(values)
 }
 

@@ -178,9 +178,7 @@ pub(crate) fn packed_product(
         }
         OpsKind::UnTracked(operation) => operation.finish(result),
     };
-    Some(Tensor::from_primitive::<Autodiff<Flex, NoCheckpointing>>(
-        result,
-    ))
+    Some(pointwise::in_graph(result))
 }
 
 /// The parts of a tensor `[B, P N]`, each `[B, N]`; none outside of a window, or where Burn's own are as good.
