@@ -278,6 +278,31 @@ class AdaptiveGru(Adaptive):
         return n + update * (h - n)
 
 
+class Sva(Adaptive):
+    """Singular values adapted by the same policy: B_x D A_x x + B_h D A_h h + D b, in an LSTM."""
+
+    parts, rank = 4, 64
+
+    def __init__(self):
+        super().__init__()
+        wide = self.parts * HIDDEN
+        self.widths = [self.rank, self.rank, wide]
+        self.projection = weight(sum(self.widths), self.latent)
+        self.w, self.u = weight(wide, self.rank), weight(wide, self.rank)
+        self.inner_w, self.inner_u = weight(self.rank, HIDDEN), weight(self.rank, HIDDEN)
+
+    def forward(self, x):
+        h, c, z = torch.zeros(BATCH, HIDDEN), torch.zeros(BATCH, HIDDEN), (torch.zeros(BATCH, self.latent),) * 2
+        outputs = []
+        for x, wx in zip(x, nn.functional.linear(x, self.inner_w)):
+            z = self.policy(torch.cat([x, h], 1), z)
+            d = torch.tanh(nn.functional.linear(z[0], self.projection)).split(self.widths, 1)
+            from_hidden = nn.functional.linear(d[1] * nn.functional.linear(h, self.inner_u), self.u)
+            h, c = lstm_gates(nn.functional.linear(d[0] * wx, self.w) + from_hidden + d[2] * self.b, c)
+            outputs.append(h)
+        return torch.stack(outputs)
+
+
 class HyperLstm(Cell):
     parts, hyper, embedding = 4, 128, 4
 
@@ -308,7 +333,7 @@ class HyperLstm(Cell):
 CELLS = {
     "rnn": Rnn, "lstm": Lstm, "melis-lstm": Capped, "gru": Gru, "rhn:depth=5": Rhn, "nas": Nas, "mrnn": Mrnn, "mlstm": Mlstm,
     "mi-rnn": MiRnn, "mi-lstm": MiLstm, "mogrifier:rounds=5": Mogrifier, "min-gru": MinGru, "min-lstm": MinLstm, "slstm": Slstm,
-    "adaptive-rnn": AdaptiveRnn, "adaptive-gru": AdaptiveGru, "hyper-lstm": HyperLstm,
+    "adaptive-rnn": AdaptiveRnn, "adaptive-gru": AdaptiveGru, "sva-lstm": Sva, "hyper-lstm": HyperLstm,
 }
 
 

@@ -438,19 +438,23 @@ fn a_run_that_two_experiments_share_is_trained_once() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     let shared = "has been trained before with this configuration and seed";
     for run in ["lstm-seed-1", "static-seed-1", "recurrent-seed-1"] {
-        let line = format!("experiment 5 of 8: Language models on Moby-Dick: {run} {shared}");
+        let line = format!("experiment 5 of 9: Language models on Moby-Dick: {run} {shared}");
         assert!(said.contains(&line), "{said}");
     }
     for run in ["lstm-seed-1", "static-io-seed-1", "hybrid-io-seed-1"] {
-        let line = format!("experiment 6 of 8: Ablation on Moby-Dick: {run} {shared}");
+        let line = format!("experiment 6 of 9: Ablation on Moby-Dick: {run} {shared}");
         assert!(said.contains(&line), "{said}");
     }
     for run in ["lstm-2m-seed-1", "static-2m-seed-1", "recurrent-2m-seed-1"] {
         let line =
-            format!("experiment 8 of 8: Statistical efficiency on Moby-Dick: {run} {shared}");
+            format!("experiment 8 of 9: Statistical efficiency on Moby-Dick: {run} {shared}");
         assert!(said.contains(&line), "{said}");
     }
-    assert_eq!(said.matches(shared).count(), 9, "{said}");
+    for run in ["lstm-seed-1", "output-seed-1", "own-io-seed-1", "io-seed-1"] {
+        let line = format!("experiment 9 of 9: The paper's choices on Moby-Dick: {run} {shared}");
+        assert!(said.contains(&line), "{said}");
+    }
+    assert_eq!(said.matches(shared).count(), 13, "{said}");
     let outcome = |part: &str| json(&folder.path().join("out").join(part).join("outcome.json"));
     assert_eq!(
         outcome("ptb/runs/recurrent-seed-1"),

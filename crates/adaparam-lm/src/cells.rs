@@ -6,7 +6,7 @@ use adaparam::recurrent::{
     AdaptiveGruSettings, AdaptiveLstmSettings, AdaptiveRnnSettings, GruSettings, HyperLstmSettings,
     LstmSettings, MelisLstmSettings, MiLstmSettings, MiRnnSettings, MinGruSettings,
     MinLstmSettings, MlstmSettings, MogrifierSettings, MrnnSettings, NasSettings, Recurrent,
-    RecurrentKind, RhnSettings, RnnSettings, SlstmSettings, StackSizes,
+    RecurrentKind, RhnSettings, RnnSettings, SlstmSettings, StackSizes, SvaLstmSettings,
 };
 use burn::tensor::Device;
 
@@ -43,6 +43,7 @@ impl Family for Cells {
             registered::<AdaptiveLstmSettings>(),
             registered::<AdaptiveGruSettings>(),
             registered::<AdaptiveRnnSettings>(),
+            registered::<SvaLstmSettings>(),
             registered::<GruSettings>(),
             registered::<RnnSettings>(),
             registered::<RhnSettings>(),

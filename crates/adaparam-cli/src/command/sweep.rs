@@ -14,16 +14,16 @@ use adaparam_lm::sweep::{
 use adaparam_paper::experiment::{Experiment, PlanChoices, Systems};
 use adaparam_report::{Cell, Column, Row, Table, number};
 use anyhow::bail;
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand};
 
 use super::Verdict;
 use crate::compute_choice::ComputeChoice;
 use crate::curves::CurvesChoice;
 use crate::data_folder::data_folder;
-use crate::experiment_choice::{ExperimentChoice, ScaleChoice, budget};
 use crate::interrupt;
 use crate::model_choice::{absolute_paths, assignment};
 use crate::say::{alert, say};
+use crate::scale_choice::{ScaleChoice, budget};
 use crate::slurm::{Queue, Task};
 use crate::sweeping::{Sweeping, check_runs, deadline};
 use crate::training::{doubtful_cuts, shell_word};
@@ -81,7 +81,7 @@ A file of your own says what all runs have and in what they differ:
 
 base and text may stand in [grid] too, with a list of them.")]
 struct Plan {
-    /// An experiment of the paper (ptb, wikitext2, ablation, robustness, efficiency) or a TOML file of your own
+    /// An experiment of the paper (ptb, wikitext2, ablation, robustness, efficiency, choices) or a TOML file of your own
     #[arg(value_name = "EXPERIMENT|FILE")]
     what: String,
     /// How large the experiment is, which must be said; not for a file
@@ -167,8 +167,8 @@ impl Plan {
     fn run(self) -> anyhow::Result<Verdict> {
         let folder = data_folder(self.data.as_deref())?;
         let changes = absolute_paths(self.changes.clone())?;
-        let manifest = match ExperimentChoice::from_str(&self.what, false) {
-            Ok(experiment) => {
+        let manifest = match Experiment::named(&self.what) {
+            Some(experiment) => {
                 let Some(scale) = self.scale else {
                     bail!(
                         "sweep plan {}: say how large with --scale: full, medium, small or quick",
@@ -182,9 +182,9 @@ impl Plan {
                     systems: Systems::parse(&self.systems),
                     changes,
                 };
-                Experiment::from(experiment).plan(&choices, &folder)?
+                experiment.plan(&choices, &folder)?
             }
-            Err(_) => self.of_file(&changes, &folder)?,
+            None => self.of_file(&changes, &folder)?,
         };
         let sweep = Sweep::plan(self.out, manifest)?;
         let folder = sweep.path().display();
@@ -205,11 +205,8 @@ impl Plan {
     fn of_file(&self, changes: &[(String, String)], data: &Path) -> anyhow::Result<Manifest> {
         let path = Path::new(&self.what);
         if !path.exists() {
-            let choices = ExperimentChoice::value_variants().iter();
-            let names: Vec<String> = choices
-                .filter_map(|choice| Some(choice.to_possible_value()?.get_name().to_owned()))
-                .collect();
-            let hint = nearest(&self.what, names.iter().map(String::as_str))
+            let names = Experiment::ALL.map(Experiment::name);
+            let hint = nearest(&self.what, names)
                 .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             bail!(
                 "{}: neither a file nor an experiment of the paper; experiments are {}{hint}",

@@ -49,7 +49,7 @@ fn a_gru_does_all_that_the_built_in_cells_do() {
 fn every_kind_of_cell_is_shown_and_a_misspelt_one_is_answered_with_the_nearest() {
     let tiny = TinyRun::new();
     let kinds = Cells::kinds();
-    assert_eq!(kinds.len(), 18);
+    assert_eq!(kinds.len(), 19);
     for kind in kinds {
         let set = format!("model.cell.kind={}", kind.name);
         let shown = tiny.done(&["show", "quick", "--set", &set]);
@@ -73,6 +73,7 @@ fn every_kind_of_cell_is_shown_and_a_misspelt_one_is_answered_with_the_nearest()
         ("hyper-lstm", "embedding=0"),
         ("mogrifier", "rounds=101"),
         ("mi-lstm", "alpha=inf"),
+        ("sva-lstm", "rank=0"),
     ] {
         let (kind, key) = (
             format!("model.cell.kind={kind}"),

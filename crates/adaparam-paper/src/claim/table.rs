@@ -46,6 +46,7 @@ const WIKITEXT_2: JudgedBy = JudgedBy::LanguageModels(Experiment::WikiText2);
 const ABLATION: JudgedBy = JudgedBy::LanguageModels(Experiment::Ablation);
 const ROBUSTNESS: JudgedBy = JudgedBy::LanguageModels(Experiment::Robustness);
 const EFFICIENCY: JudgedBy = JudgedBy::LanguageModels(Experiment::Efficiency);
+const CHOICES: JudgedBy = JudgedBy::LanguageModels(Experiment::Choices);
 
 sentences! {
     TailBaselineFails {
@@ -301,6 +302,62 @@ sentences! {
         judged_by: EFFICIENCY,
     }
 
+    ChoicesIoIsMorePowerful {
+        name: "choices-io-is-more-powerful",
+        place: "section 2.2",
+        text: "“IO-adaptation is much more powerful than either input- or output-adaptation alone” ({place}; met from 1 %)",
+        judged_by: CHOICES,
+    }
+
+    ChoicesLowRankHarms {
+        name: "choices-low-rank-harms",
+        place: "section 2.2",
+        text: "SVA “limits the model's capacity by enforcing a low-rank factorization, which also tends to impact training \
+               negatively” ({place}): on the maps of an adaptive LSTM it is behind IO-adaptation at equal parameters",
+        judged_by: CHOICES,
+    }
+
+    ChoicesTyingConverges {
+        name: "choices-tying-converges",
+        place: "section 3",
+        text: "Tying the input adaptations of all gates “speeds up convergence considerably” ({place}): the tied model is at \
+               the untied one's best validation loss in an earlier epoch",
+        judged_by: CHOICES,
+    }
+
+    PtbLstmNeedsClipping {
+        name: "ptb-lstm-needs-clipping",
+        place: "section 4.3",
+        text: "“For the standard LSTM to converge at all, gradient clipping is required” ({place}): without it every seed \
+               fails to converge",
+        judged_by: CHOICES,
+    }
+
+    PtbLstmNeedsLessDropout {
+        name: "ptb-lstm-needs-less-dropout",
+        place: "section 4.3",
+        text: "For the standard LSTM to converge at all, “dropout rates must be reduced by ~25 %” ({place}): with the \
+               adaptive LSTM's own rates every seed fails to converge",
+        judged_by: CHOICES,
+    }
+
+    PtbRatesAreFragile {
+        name: "ptb-rates-are-fragile",
+        place: "section 4.3",
+        text: "“A percentage point change to these rates cause either severe overfitting or failure to converge” \
+               ({place}): with all rates a point higher or lower, the LSTM's validation perplexity is 10 % higher, or it \
+               fails to converge",
+        judged_by: CHOICES,
+    }
+
+    ChoicesMoreLayers {
+        name: "choices-more-layers",
+        place: "section 4.3",
+        text: "“More layers tend to perform better” ({place}): at equal parameters an adaptive LSTM of two layers is better \
+               than one of one, and those of three and four are better than that of two",
+        judged_by: CHOICES,
+    }
+
     CostMinimal {
         name: "cost-minimal",
         place: "section 1",
@@ -311,27 +368,10 @@ sentences! {
     CostTyingHalves {
         name: "cost-tying-halves",
         place: "section 3",
-        text: "Tying the input adaptations of all gates “approximately halves the computation time and speeds up \
-               convergence considerably” ({place})",
+        text: "Tying the input adaptations of all gates “approximately halves the computation time” ({place})",
         judged_by: JudgedBy::Nobody(
-            "timed by `adaparam bench step --readable --set model.cell.tying=untied`; no untied model is trained here",
+            "timed by `adaparam bench step --readable --set model.cell.tying=untied`",
         ),
-    }
-
-    PtbLstmNeedsClipping {
-        name: "ptb-lstm-needs-clipping",
-        place: "section 4.3",
-        text: "“For the standard LSTM to converge at all, gradient clipping is required and dropout rates must be \
-               reduced by ~25 %” ({place})",
-        judged_by: JudgedBy::Nobody("no LSTM is trained without clipping"),
-    }
-
-    PtbRatesAreFragile {
-        name: "ptb-rates-are-fragile",
-        place: "section 4.3",
-        text: "“A percentage point change to these rates cause either severe overfitting or failure to converge” \
-               ({place})",
-        judged_by: JudgedBy::Nobody("rates are moved by up to ten points in the robustness study, not by one"),
     }
 
     PtbWallClock {

@@ -45,6 +45,7 @@ pub(super) fn claims(study: &Study) -> Vec<Claim> {
         Experiment::Ablation => judge.ablation(),
         Experiment::Robustness => judge.robustness(),
         Experiment::Efficiency => judge.efficiency(),
+        Experiment::Choices => judge.choices(),
     }
 }
 
@@ -285,111 +286,15 @@ impl Judge<'_> {
 mod tests {
     use std::path::Path;
 
-    use adaparam_lm::sweep::{CollectedRun, Ending, EpochScore, Progress, RunOutcome, RunState};
-    use adaparam_lm::{Finished, TextSource};
+    use adaparam_lm::TextSource;
+    use adaparam_lm::sweep::{CollectedRun, Ending, RunState};
 
     use Verdict::{Exceeded, Met, NotDecided, NotJudged, NotMet, NotRun};
 
     use super::*;
     use crate::claim::{JudgedBy, assert_all_judged};
+    use crate::experiment::made_up::{UNIGRAM, progress, study, study_of_seeds};
     use crate::experiment::{PlanChoices, Systems};
-
-    const UNIGRAM: f64 = 500.0;
-
-    /// A study of two seeds in which each run has the perplexity that `score` gives it, the second a little more; infinite
-    /// ones have diverged.
-    fn study(
-        experiment: Experiment,
-        scale: Scale,
-        score: impl Fn(&str, u64) -> Option<f64>,
-    ) -> Study {
-        study_of_seeds(2, experiment, scale, score)
-    }
-
-    fn study_of_seeds(
-        seeds: u64,
-        experiment: Experiment,
-        scale: Scale,
-        score: impl Fn(&str, u64) -> Option<f64>,
-    ) -> Study {
-        let choices = PlanChoices {
-            scale,
-            seeds: if experiment == Experiment::Robustness {
-                1
-            } else {
-                seeds
-            },
-            draws: (experiment == Experiment::Robustness).then_some(10),
-            systems: Systems::Own,
-            changes: Vec::new(),
-        };
-        let manifest = experiment.plan(&choices, Path::new("")).unwrap();
-        let runs = manifest.runs.iter().map(|spec| CollectedRun {
-            progress: progress(
-                score(&spec.row, spec.draw.unwrap_or(0))
-                    .map(|score| score + 0.02 * (spec.seed - 1) as f64),
-            ),
-            record: None,
-            bolt_ons: None,
-            spec: spec.clone(),
-        });
-        Study {
-            experiment,
-            scale,
-            collected: Collected {
-                runs: runs.collect(),
-                manifest,
-            },
-        }
-    }
-
-    fn progress(score: Option<f64>) -> Progress {
-        let epoch = |epoch: u64, perplexity: f64| EpochScore {
-            epoch,
-            valid_loss: perplexity.ln(),
-            valid_perplexity: perplexity,
-        };
-        let ending = score.map(|score| match score {
-            score if score.is_finite() => Ending::Finished {
-                result: Finished {
-                    parameters: 1,
-                    epochs: 4,
-                    best_epoch: 4,
-                    checkpoint: String::new(),
-                    valid_perplexity: score,
-                    valid_words: 1,
-                    test_perplexity: score - 1.0,
-                    test_words: 1,
-                    bits: None,
-                },
-            },
-            _ => Ending::Diverged {
-                message: String::new(),
-            },
-        });
-        Progress {
-            state: match &ending {
-                None => RunState::Waiting,
-                Some(Ending::Finished { .. }) => RunState::Finished,
-                Some(_) => RunState::Diverged,
-            },
-            epochs: match score {
-                Some(score) if score.is_finite() => {
-                    let above = [20.0, 3.0, 1.0, 0.0];
-                    let scores = (1..).zip(above.map(|above| score + above));
-                    scores.map(|(at, score)| epoch(at, score)).collect()
-                }
-                _ => Vec::new(),
-            },
-            step: None,
-            outcome: ending.map(|ending| RunOutcome {
-                hash: String::new(),
-                ending,
-                unigram_perplexity: UNIGRAM,
-                seconds: 1.0,
-            }),
-        }
-    }
 
     fn on_wikitext_2(study: &mut Study) {
         for run in &mut study.collected.manifest.runs {

@@ -7,10 +7,11 @@ use super::curve::{Reached, first_reached};
 use super::judge::{Judge, NOT_ENDED};
 use super::portion::MODELS;
 use super::row::ModelRow;
+use super::saving::Saving;
 use super::study::{Study, parameters};
 use crate::claim::ClaimId;
 use crate::decision;
-use crate::result::{Claim, Spread};
+use crate::result::Claim;
 
 /// The paper's “30–50 % fewer parameters”.
 const PAPER_SHARE: (f64, f64) = (0.3, 0.5);
@@ -51,193 +52,6 @@ impl Along {
             Self::Words => format!("{}\u{a0}% of the text", number::short(amount)),
         }
     }
-}
-
-/// What an adaptive model needs for the perplexity of an LSTM, for each seed that both have.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Saving {
-    along: Along,
-    /// What the adaptive model needs, and what the LSTM has.
-    seeds: Vec<(Reached, f64)>,
-}
-
-impl Saving {
-    /// The share less that it needs, seed by seed: infinite where it needs less than the least that was tried, minus infinite
-    /// where it needs more than the most.
-    fn shares(&self) -> impl Iterator<Item = f64> {
-        self.seeds.iter().map(|&(reached, of)| match reached {
-            Reached::At(amount) => 1.0 - amount / of,
-            Reached::WithLess(_) => f64::INFINITY,
-            Reached::WithMore(_) => f64::NEG_INFINITY,
-        })
-    }
-
-    /// The least and the most that the share can be, seed by seed.
-    fn bounds(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.seeds.iter().map(|&(reached, of)| match reached {
-            Reached::At(amount) => (1.0 - amount / of, 1.0 - amount / of),
-            Reached::WithLess(amount) => (1.0 - amount / of, 1.0),
-            Reached::WithMore(amount) => (f64::NEG_INFINITY, 1.0 - amount / of),
-        })
-    }
-
-    /// The amount that the median seed needs, in words.
-    pub(crate) fn needed(&self) -> String {
-        let amounts = self.seeds.iter().map(|(reached, _)| match reached {
-            Reached::At(amount) => *amount,
-            Reached::WithLess(_) => f64::NEG_INFINITY,
-            Reached::WithMore(_) => f64::INFINITY,
-        });
-        match median(amounts.collect()) {
-            Some(amount) if amount.is_finite() => self.along.amount(amount),
-            Some(amount) if amount < 0.0 => self.least_or_most("less than"),
-            Some(_) => self.least_or_most("more than"),
-            None => "—".to_owned(),
-        }
-    }
-
-    fn least_or_most(&self, than: &str) -> String {
-        let ends = self.seeds.iter().filter_map(|(reached, _)| match reached {
-            Reached::WithLess(amount) if than == "less than" => Some(*amount),
-            Reached::WithMore(amount) if than == "more than" => Some(*amount),
-            _ => None,
-        });
-        let end = Spread::of(ends).median;
-        format!("{than} {}", self.along.amount(end))
-    }
-
-    /// `38 % fewer`, or that it is less than the least or more than the most that was tried. Nothing where it lies between
-    /// these.
-    fn median_in_words(&self) -> Option<String> {
-        median(self.shares().collect()).map(share_in_words)
-    }
-
-    /// From the smallest share to the largest, where there are several seeds.
-    fn range_in_words(&self) -> Option<String> {
-        if self.seeds.len() < 2 {
-            return None;
-        }
-        let low = self.shares().fold(f64::INFINITY, f64::min);
-        let high = self.shares().fold(f64::NEG_INFINITY, f64::max);
-        let percent = |share: f64| format!("{:.0}", 100.0 * share.abs());
-        let is_one_way = (low < 0.0) == (high < 0.0);
-        Some(if low.is_infinite() && high.is_infinite() && is_one_way {
-            "every seed".to_owned()
-        } else if low.is_infinite() || high.is_infinite() || !is_one_way {
-            format!("{} to {}", share_in_words(low), share_in_words(high))
-        } else if low < 0.0 {
-            format!("{}–{}\u{a0}%", percent(high), percent(low))
-        } else {
-            format!("{}–{}\u{a0}%", percent(low), percent(high))
-        })
-    }
-
-    /// `38 % fewer (31–44 %)`: the share of the median seed, and from the smallest to the largest where there are several.
-    pub(crate) fn in_words(&self) -> String {
-        match (self.median_in_words(), self.range_in_words()) {
-            (Some(median), Some(range)) => format!("{median} ({range})"),
-            (Some(only), None) | (None, Some(only)) => only,
-            (None, None) => String::new(),
-        }
-    }
-
-    /// Whether every seed saves at least a share; nothing if no seed can tell.
-    fn at_least(&self, share: f64) -> Option<Verdict> {
-        let is_open = |&(least, most): &(f64, f64)| least < share && most >= share;
-        if self.bounds().all(|bounds| is_open(&bounds)) {
-            return None;
-        }
-        Some(match self.seeds.len() {
-            0 | 1 => Verdict::NotDecided,
-            _ if self.bounds().all(|(least, _)| least >= share) => Verdict::Met,
-            _ if self.bounds().all(|(_, most)| most < share) => Verdict::NotMet,
-            _ => Verdict::NotDecided,
-        })
-    }
-
-    /// Whether the median seed saves more than a share; nothing if that lies beyond the least that was tried.
-    fn is_above(&self, share: f64) -> Option<bool> {
-        let least = median(self.bounds().map(|(least, _)| least).collect())?;
-        let most = median(self.bounds().map(|(_, most)| most).collect())?;
-        match (least > share, most > share) {
-            (true, _) => Some(true),
-            (false, true) => None,
-            (false, false) => Some(false),
-        }
-    }
-}
-
-/// The middle number, or the mean of the two in the middle; nothing where there is none, as between the infinities.
-fn median(numbers: Vec<f64>) -> Option<f64> {
-    if numbers.is_empty() {
-        return None;
-    }
-    let mut sorted = numbers;
-    sorted.sort_by(f64::total_cmp);
-    let last = sorted.len() - 1;
-    let (lower, upper) = (sorted[last / 2], sorted[last.div_ceil(2)]);
-    if lower.is_infinite() || upper.is_infinite() {
-        let is_same = lower.is_infinite() && lower.total_cmp(&upper).is_eq();
-        return is_same.then_some(lower);
-    }
-    Some(f64::midpoint(lower, upper))
-}
-
-fn share_in_words(share: f64) -> String {
-    match share {
-        share if share == f64::INFINITY => "fewer than the smallest".to_owned(),
-        share if share == f64::NEG_INFINITY => "more than the largest".to_owned(),
-        share if share < 0.0 => format!("{:.0}\u{a0}% more", -100.0 * share),
-        share => format!("{:.0}\u{a0}% fewer", 100.0 * share),
-    }
-}
-
-/// When a model reaches the best validation perplexity of an LSTM of its size on the same text, for each seed.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Convergence {
-    /// Epoch and seconds of the LSTM, and those of the model if it ever gets there.
-    seeds: Vec<(Arrival, Option<Arrival>)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Arrival {
-    epoch: u64,
-    seconds: f64,
-}
-
-impl Convergence {
-    /// Epochs, hours and whether all seeds get there, of the model.
-    pub(crate) fn of_model(&self) -> Option<(Spread, Spread, usize)> {
-        let there: Vec<Arrival> = self.seeds.iter().filter_map(|(_, model)| *model).collect();
-        let missing = self.seeds.len() - there.len();
-        spreads(&there).map(|(epochs, hours)| (epochs, hours, missing))
-    }
-
-    /// Epochs and hours of the LSTM.
-    pub(crate) fn of_lstm(&self) -> Option<(Spread, Spread)> {
-        let there: Vec<Arrival> = self.seeds.iter().map(|(lstm, _)| *lstm).collect();
-        spreads(&there)
-    }
-
-    /// Whether every seed is there in an earlier epoch than the LSTM.
-    fn is_earlier(&self) -> Verdict {
-        let earlier = self.seeds.iter().map(|(lstm, model)| match model {
-            Some(model) => lstm.epoch as f64 - model.epoch as f64,
-            None => f64::NEG_INFINITY,
-        });
-        match self.seeds.len() {
-            0 => Verdict::NotDecided,
-            _ => decision::at_least(&Spread::of(earlier), 1.0),
-        }
-    }
-}
-
-fn spreads(arrivals: &[Arrival]) -> Option<(Spread, Spread)> {
-    (!arrivals.is_empty()).then(|| {
-        let epochs = arrivals.iter().map(|arrival| arrival.epoch as f64);
-        let hours = arrivals.iter().map(|arrival| arrival.seconds / 3_600.0);
-        (Spread::of(epochs), Spread::of(hours))
-    })
 }
 
 impl Study {
@@ -286,12 +100,12 @@ impl Study {
         }
     }
 
-    fn run_of(&self, row: &ModelRow, seed: u64) -> Option<&CollectedRun> {
+    pub(super) fn run_of(&self, row: &ModelRow, seed: u64) -> Option<&CollectedRun> {
         let mut runs = self.collected.runs_of(row.key);
         runs.find(|run| run.spec.seed == seed)
     }
 
-    fn seeds_of(&self, row: &ModelRow) -> Vec<u64> {
+    pub(super) fn seeds_of(&self, row: &ModelRow) -> Vec<u64> {
         let runs = self.collected.runs_of(row.key);
         runs.map(|run| run.spec.seed).collect()
     }
@@ -328,43 +142,6 @@ impl Study {
             })
             .collect();
         (!parts.is_empty()).then(|| parts.join("; "))
-    }
-
-    /// When a model reaches the best of an LSTM, for each seed of which both have ended and the LSTM did not diverge.
-    ///
-    /// A run writes down how long it took as a whole; its epochs are as long as each other.
-    pub(crate) fn convergence(&self, lstm: &ModelRow, model: &ModelRow) -> Convergence {
-        let arrival = |run: &CollectedRun, epoch: u64| {
-            let seconds = run.progress.outcome.as_ref()?.seconds;
-            let epochs = run.progress.epochs.len();
-            Some(Arrival {
-                epoch,
-                seconds: seconds * epoch as f64 / epochs as f64,
-            })
-        };
-        let of_seed = |seed: u64| {
-            let lstm = self.run_of(lstm, seed)?;
-            let model = self.run_of(model, seed)?;
-            lstm.finished()?;
-            let best = lstm.progress.best()?;
-            if !model.progress.state.is_ended() {
-                return None;
-            }
-            let mut epochs = model.progress.epochs.iter();
-            // One that diverges later comes to nothing all the same.
-            let first = epochs
-                .find(|epoch| epoch.valid_loss <= best.valid_loss)
-                .filter(|_| model.finished().is_some());
-            let first = first.and_then(|first| arrival(model, first.epoch));
-            Some((arrival(lstm, best.epoch)?, first))
-        };
-        Convergence {
-            seeds: self
-                .seeds_of(lstm)
-                .into_iter()
-                .filter_map(of_seed)
-                .collect(),
-        }
     }
 }
 
@@ -445,7 +222,7 @@ impl Judge<'_> {
         for (lstm, alstm) in pairs {
             let convergence = study.convergence(&lstm, &alstm);
             // An LSTM that diverged has no best to reach.
-            let Some((theirs, _)) = convergence.of_lstm() else {
+            let Some((theirs, _)) = convergence.of_other() else {
                 continue;
             };
             verdicts.push(convergence.is_earlier());
@@ -713,7 +490,7 @@ mod tests {
         assert!(told.contains("fewer than the smallest"), "{told}");
         let lstm = no_level.rows_along(Along::Parameters, LSTM)[3];
         let alstm = no_level.rows_along(Along::Parameters, ALSTM)[3];
-        let (epochs, _) = no_level.convergence(&lstm, &alstm).of_lstm().unwrap();
+        let (epochs, _) = no_level.convergence(&lstm, &alstm).of_other().unwrap();
         assert_eq!(epochs.values.len(), 1, "the other has no best to reach");
     }
 
@@ -724,7 +501,7 @@ mod tests {
             let lstm = study.rows_along(Along::Parameters, LSTM)[size];
             let alstm = study.rows_along(Along::Parameters, ALSTM)[size];
             let convergence = study.convergence(&lstm, &alstm);
-            let (theirs, their_hours) = convergence.of_lstm().unwrap();
+            let (theirs, their_hours) = convergence.of_other().unwrap();
             let (ours, hours, missing) = convergence.of_model().unwrap();
             assert!(
                 (theirs.median - 6.0).abs() < 1e-12 && (their_hours.median - 6.0).abs() < 1e-12

@@ -185,16 +185,21 @@ impl Judge<'_> {
     }
 
     /// The name of a row in tables.
-    fn label(&self, row: &str) -> &'static str {
+    pub(super) fn label(&self, row: &str) -> &'static str {
         let rows = self.study.experiment.rows(Scale::Full);
         let found = rows.iter().find(|model| model.key == row);
         found.map_or("a model", |model| model.label)
     }
 
     /// The validation perplexities of a row.
-    fn spread(&self, row: &str) -> Option<Spread> {
+    pub(super) fn spread(&self, row: &str) -> Option<Spread> {
         let scores = self.study.collected.valid_perplexities(row);
         (!scores.is_empty()).then(|| Spread::of(scores))
+    }
+
+    /// The same in words.
+    pub(super) fn perplexities(&self, row: &str) -> Option<String> {
+        self.spread(row).map(|spread| in_words(&spread))
     }
 
     /// The runs of a row that have finished or diverged.

@@ -1,25 +1,34 @@
-//! The language-model experiments of the paper, sections 4.3 to 4.6, and one about its abstract, as lists of runs.
+//! The language-model experiments of the paper, sections 4.3 to 4.6, and two about sentences that no section measures, as
+//! lists of runs.
 //!
 //! An experiment has a row for each model and comes in four scales. At full scale a row is a preset with the paper's
 //! sizes. At the others, the paper's own model (recurrent policy, hybrid summary, IO adaptation) has the size of the
 //! scale, and every other row the hidden state with which it has as many parameters.
 
 mod bolt_ons;
+mod card;
+mod choices;
 mod claims;
+mod convergence;
 mod curve;
 mod efficiency;
 mod equal_size;
 mod judge;
+#[cfg(test)]
+mod made_up;
 mod plan;
 mod portion;
 mod rates;
 mod robustness;
 mod row;
+mod saving;
 mod scale;
 mod study;
 mod system;
 
-pub(crate) use efficiency::{Along, Convergence};
+pub use card::Card;
+pub(crate) use convergence::{Arrival, Convergence};
+pub(crate) use efficiency::Along;
 pub use plan::PlanChoices;
 pub(crate) use portion::MODELS;
 pub(crate) use robustness::{PaperShares, RobustnessNumbers};
@@ -45,36 +54,20 @@ pub enum Experiment {
     Robustness,
     /// The abstract and section 1: perplexity by parameters and by words.
     Efficiency,
+    /// Sections 2.2, 3 and 4.3: what the paper says about its choices without a table.
+    Choices,
 }
 
 impl Experiment {
-    /// Every experiment, in the order of the paper; the one that no section has is the last.
-    pub const ALL: [Self; 5] = [
+    /// Every experiment, in the order of the paper; those that no section has are the last.
+    pub const ALL: [Self; 6] = [
         Self::Ptb,
         Self::WikiText2,
         Self::Ablation,
         Self::Robustness,
         Self::Efficiency,
+        Self::Choices,
     ];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ptb => "ptb",
-            Self::WikiText2 => "wikitext2",
-            Self::Ablation => "ablation",
-            Self::Robustness => "robustness",
-            Self::Efficiency => "efficiency",
-        }
-    }
-
-    /// The scales that it comes in, the largest first. Its sizes are part of efficiency, and no larger ones are planned.
-    pub const fn scales(self) -> &'static [Scale] {
-        match self {
-            Self::Efficiency => &[Scale::Small, Scale::Quick],
-            _ => &Scale::ALL,
-        }
-    }
 
     /// How many settings are drawn for each model; none where nothing is drawn.
     const fn default_draws(self, scale: Scale) -> Option<u64> {

@@ -6,6 +6,7 @@ use adaparam::recurrent::{AdaptiveLstmSettings, LstmSettings, Summary};
 use adaparam_lm::CellChoice;
 
 use super::Experiment;
+use super::choices;
 use super::portion::{self, Portion};
 use super::system::Group;
 use crate::result::Scale;
@@ -39,6 +40,8 @@ pub struct ModelRow {
     pub(super) clip: Option<f64>,
     /// The share of the dropout rates of the paper's own model that it is trained with, where these are strong.
     pub(super) dropout: f64,
+    /// What is added to every dropout rate besides.
+    pub(super) dropout_shift: f64,
     /// Whether it repeats another row with more or fewer parameters, which only full scale can.
     other_size: bool,
     /// Its size and its share of the text, where rows differ in these.
@@ -76,6 +79,7 @@ pub(super) const fn row(
         cell,
         clip: None,
         dropout: 1.0,
+        dropout_shift: 0.0,
         other_size: false,
         portion: None,
     }
@@ -171,6 +175,19 @@ impl ModelRow {
         }
     }
 
+    /// The same row with so much more dropout at every site.
+    pub(super) const fn dropping_more_by(self, shift: f64) -> Self {
+        Self {
+            dropout_shift: shift,
+            ..self
+        }
+    }
+
+    /// The same row under another name.
+    pub(super) const fn named(self, key: &'static str, label: &'static str) -> Self {
+        Self { key, label, ..self }
+    }
+
     /// The same row under another name, with a size and a share of the text.
     pub(super) const fn in_portion(
         self,
@@ -179,10 +196,8 @@ impl ModelRow {
         portion: Portion,
     ) -> Self {
         Self {
-            key,
-            label,
             portion: Some(portion),
-            ..self
+            ..self.named(key, label)
         }
     }
 
@@ -203,7 +218,7 @@ pub(super) const LSTM: ModelRow = row("lstm", "LSTM", "ptb-lstm-20m", |_| {
 .dropping(0.75);
 
 /// An adaptive LSTM, otherwise as the cell that it is made from.
-fn adaptive(
+pub(super) fn adaptive(
     cell: &CellChoice,
     policy: PolicyModel,
     summary: Summary,
@@ -242,6 +257,7 @@ impl Experiment {
             Self::Ablation => table_4(),
             Self::Robustness => vec![LSTM, hybrid("alstm", "aLSTM", "ptb-17m")],
             Self::Efficiency => portion::rows(scale),
+            Self::Choices => choices::rows(),
         };
         rows.retain(|row| scale == Scale::Full || !row.other_size);
         rows

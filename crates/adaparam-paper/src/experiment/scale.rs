@@ -1,9 +1,7 @@
 //! The sizes of the paper's own model below full scale.
 
 use adaparam::recurrent::AdaptiveLstmSettings;
-use adaparam_lm::{
-    CellChoice, DataSpec, DropoutSpec, LanguageModelConfig, ModelSpec, TextSource, TrainSpec,
-};
+use adaparam_lm::{CellChoice, DataSpec, DropoutSpec, LanguageModelConfig, ModelSpec, TrainSpec};
 
 use super::Experiment;
 use super::row::ModelRow;
@@ -13,17 +11,6 @@ use crate::result::Scale;
 pub(crate) const PAPER_EPOCHS: u64 = 190;
 
 impl Experiment {
-    /// The data set of this experiment; quick runs read embedded text in its place.
-    pub(super) const fn text(self, scale: Scale) -> TextSource {
-        match (self, scale) {
-            (_, Scale::Quick) => TextSource::MobyDick,
-            (Self::WikiText2, _) => TextSource::WikiText2,
-            (Self::Ptb | Self::Ablation | Self::Robustness | Self::Efficiency, _) => {
-                TextSource::Ptb
-            }
-        }
-    }
-
     /// The paper's own model at a scale below full, before its kind is changed to that of another row.
     pub(super) fn reference(self, scale: Scale) -> LanguageModelConfig {
         let (epochs, cut_after) = self.schedule(scale);
@@ -51,10 +38,10 @@ impl Experiment {
             (_, Scale::Full) => (PAPER_EPOCHS, vec![100, 160]),
             (Self::Ptb, Scale::Medium) => (40, vec![28, 36]),
             (Self::WikiText2, Scale::Medium) => (30, vec![20, 26]),
-            (Self::Ablation, Scale::Medium) => (20, vec![14, 18]),
+            (Self::Ablation | Self::Choices, Scale::Medium) => (20, vec![14, 18]),
             (Self::Ptb, Scale::Small) => (12, vec![8, 10]),
             (Self::WikiText2, Scale::Small) | (_, Scale::Quick) => (4, vec![3]),
-            (Self::Ablation, Scale::Small) => (5, vec![4]),
+            (Self::Ablation | Self::Choices, Scale::Small) => (5, vec![4]),
             // Half of those of the Penn Treebank: there are eighteen models instead of three.
             (Self::Efficiency, _) => (6, vec![4, 5]),
         }
@@ -65,7 +52,7 @@ impl Experiment {
         match (self, scale) {
             (Self::Robustness, Scale::Quick) => 60_000,
             (Self::WikiText2, Scale::Small) => 500_000,
-            (Self::Ablation, Scale::Small) => 400_000,
+            (Self::Ablation | Self::Choices, Scale::Small) => 400_000,
             (Self::Robustness, Scale::Small) => 100_000,
             _ => 0,
         }
@@ -114,7 +101,10 @@ fn training(scale: Scale) -> TrainSpec {
 pub(super) fn training_of(row: &ModelRow, scale: Scale, reference: &TrainSpec) -> TrainSpec {
     let is_strong = matches!(scale, Scale::Full | Scale::Medium);
     let factor = if is_strong { row.dropout } else { 1.0 };
-    let rate = |rate: f64| (rate * factor * 1e4).round() / 1e4;
+    let rate = |rate: f64| match rate {
+        0.0 => 0.0,
+        rate => ((rate * factor + row.dropout_shift) * 1e4).round() / 1e4,
+    };
     TrainSpec {
         clip: row.clip.unwrap_or(reference.clip),
         dropout: reference.dropout.map(rate),

@@ -6,6 +6,7 @@ use adaparam_runs::run_folder::MANIFEST;
 use serde_json::{Value, json};
 
 use super::Experiment;
+use super::choices;
 use super::claims::claims;
 use super::efficiency::Along;
 use super::row::ModelRow;
@@ -14,6 +15,9 @@ use crate::PaperError;
 use crate::finding::{Comparison, PERPLEXITY};
 use crate::result::Scale;
 use crate::result::{ExperimentResult, Row, Spread};
+
+/// What experiments that are named by their text are called on another one.
+const LANGUAGE_MODELS: &str = "Language models";
 
 /// A sweep of one of the paper's experiments, with everything that it has found so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,42 +97,36 @@ impl Study {
 
     /// The name of the section, which says what the models have learned from.
     pub fn heading(&self) -> String {
-        let on = self.text().in_words();
-        match self.experiment {
-            Experiment::Ptb | Experiment::WikiText2 if self.is_on_the_papers_text() => {
-                self.experiment.heading().to_owned()
-            }
-            Experiment::Ptb | Experiment::WikiText2 => format!("Language models on {on}"),
-            Experiment::Ablation => format!("Ablation on {on}"),
-            Experiment::Robustness => format!("Robustness on {on}"),
-            Experiment::Efficiency => format!("Statistical efficiency on {on}"),
+        let (card, on) = (self.experiment.card(), self.text().in_words());
+        match (card.is_named_by_text, self.is_on_the_papers_text()) {
+            (true, true) => card.heading.to_owned(),
+            (true, false) => format!("{LANGUAGE_MODELS} on {on}"),
+            (false, _) => format!("{} on {on}", card.heading),
         }
     }
 
-    /// A name for files and the bar of links.
-    pub(crate) fn short_name(&self) -> String {
-        match (self.experiment, self.is_on_the_papers_text()) {
-            (Experiment::Ptb, true) => "Penn Treebank".to_owned(),
-            (Experiment::WikiText2, true) => "WikiText-2".to_owned(),
-            (Experiment::Ptb | Experiment::WikiText2, false) => "Language models".to_owned(),
-            (Experiment::Ablation, _) => "Ablation".to_owned(),
-            (Experiment::Robustness, _) => "Robustness".to_owned(),
-            (Experiment::Efficiency, _) => "Efficiency".to_owned(),
+    /// A name for the bar of links.
+    pub(crate) fn short_name(&self) -> &'static str {
+        let card = self.experiment.card();
+        if card.is_named_by_text && !self.is_on_the_papers_text() {
+            LANGUAGE_MODELS
+        } else {
+            card.short_name
         }
     }
 
     /// The name of its figure's file.
     pub(crate) fn figure_name(&self) -> String {
-        let on = if self.is_on_the_papers_text() {
-            String::new()
+        let card = self.experiment.card();
+        if self.is_on_the_papers_text() {
+            return card.name.to_owned();
+        }
+        let name = if card.is_named_by_text {
+            "language-models"
         } else {
-            format!("-on-{}", self.text().file_name())
+            card.name
         };
-        let name = match (self.experiment, self.is_on_the_papers_text()) {
-            (Experiment::Ptb | Experiment::WikiText2, false) => "language-models",
-            _ => self.experiment.name(),
-        };
-        format!("{name}{on}")
+        format!("{name}-on-{}", self.text().file_name())
     }
 
     /// What is worth a sentence, the most telling first.
@@ -139,6 +137,7 @@ impl Study {
             }
             Experiment::Ablation => vec![("lstm", "hybrid-io"), ("lstm", "static-output")],
             Experiment::Robustness => Vec::new(),
+            Experiment::Choices => choices::COMPARED.to_vec(),
             Experiment::Efficiency => {
                 let keys = |model: &str| {
                     let rows = self.rows_along(Along::Parameters, model);
@@ -151,14 +150,12 @@ impl Study {
             move |row: &Row| row.metrics.get("key").and_then(Value::as_str) == Some(key)
         };
         let (name, text) = (self.text().name_of_text(), self.text().in_words());
-        let (on, phrase) = match self.experiment {
-            Experiment::Ablation => (
-                format!("{name}, ablation"),
-                format!("In the ablation on {text}"),
-            ),
-            Experiment::Efficiency => (format!("{name}, efficiency"), format!("On {text}")),
-            _ => (name.to_owned(), format!("On {text}")),
+        let (aside, begins) = self.experiment.card().aside;
+        let on = match aside {
+            "" => name.to_owned(),
+            aside => format!("{name}, {aside}"),
         };
+        let phrase = format!("{begins} {text}");
         pairs
             .into_iter()
             .filter_map(|(plain, adaptive)| {
@@ -275,28 +272,6 @@ impl Experiment {
         let name = &sweep.manifest().experiment;
         named(sweep, "experiment", name, &Self::ALL, Self::name)
     }
-
-    /// Its name in a report, of its own text.
-    pub const fn heading(self) -> &'static str {
-        match self {
-            Self::Ptb => "Penn Treebank",
-            Self::WikiText2 => "WikiText-2",
-            Self::Ablation => "Ablation",
-            Self::Robustness => "Robustness",
-            Self::Efficiency => "Statistical efficiency",
-        }
-    }
-
-    /// Where the paper has it.
-    pub(crate) const fn place(self) -> &'static str {
-        match self {
-            Self::Ptb => "section 4.3, Table 2 and Figure 3",
-            Self::WikiText2 => "section 4.4, Table 3",
-            Self::Ablation => "section 4.5, Table 4",
-            Self::Robustness => "section 4.6, Figure 4",
-            Self::Efficiency => "abstract and section 1",
-        }
-    }
 }
 
 /// Texts in words.
@@ -367,7 +342,7 @@ mod tests {
         let of_nothing = told(&planned("pth", "small"));
         assert!(
             of_nothing.ends_with(
-                "manifest.json: experiment = pth: must be one of ptb, wikitext2, ablation, robustness, efficiency"
+                "manifest.json: experiment = pth: must be one of ptb, wikitext2, ablation, robustness, efficiency, choices"
             ),
             "{of_nothing}"
         );

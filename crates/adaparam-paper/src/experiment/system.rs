@@ -215,11 +215,12 @@ impl Experiment {
                 // What the tables report is about other training.
                 all.into_iter().map(ModelRow::without_score).collect()
             }
-            Self::Robustness | Self::Efficiency => Vec::new(),
+            Self::Robustness | Self::Efficiency | Self::Choices => Vec::new(),
         };
-        let related = match self {
-            Self::Robustness | Self::Efficiency => Vec::new(),
-            _ => related(),
+        let related = if self.card().takes_systems {
+            related()
+        } else {
+            Vec::new()
         };
         let mut rows = [quoted, related].concat();
         rows.retain(|row| scale == Scale::Full || !row.is_in_another_size());

@@ -130,7 +130,7 @@ fn protocol(study: &Study) -> String {
         "How much less an adaptive LSTM needs to be as good as an LSTM (the paper's {}), at scale `{}`, on {}: models of about {} \
          parameters on {whole}{of_part}. Models of one size have the same number of parameters, as nearly as the size of a hidden \
          state allows. All are trained alike: {}.{}",
-        study.experiment.place(),
+        study.experiment.card().place,
         study.scale.name(),
         study.text().in_words(),
         listed(&sizes),
@@ -403,7 +403,7 @@ fn convergence(study: &Study) -> Table {
             Cell::from(format!("{}\u{a0}%", portion.percent)),
         ];
         let alone = study.convergence(lstm, lstm);
-        match alone.of_lstm() {
+        match alone.of_other() {
             Some((at, time)) => cells.extend([cell(&at, epochs), cell(&time, hours)]),
             None => cells.extend([Cell::from("—"), Cell::from("—")]),
         }
@@ -418,7 +418,7 @@ fn convergence(study: &Study) -> Table {
                 .find(same)
                 .map(|row| study.convergence(lstm, row));
             let there = found.as_ref().and_then(Convergence::of_model);
-            let is_compared = found.is_some_and(|found| found.of_lstm().is_some());
+            let is_compared = found.is_some_and(|found| found.of_other().is_some());
             match there {
                 Some((at, time, missing)) => {
                     let at = cell(&at, epochs);

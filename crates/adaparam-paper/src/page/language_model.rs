@@ -99,7 +99,7 @@ fn table(study: &Study, result: &ExperimentResult) -> Table {
         (false, Column::number("Paper, size")),
     ];
     let paper = if has_paper {
-        format!("; paper: {}", study.experiment.place())
+        format!("; paper: {}", study.experiment.card().place)
     } else {
         String::new()
     };

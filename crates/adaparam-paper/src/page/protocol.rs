@@ -20,7 +20,7 @@ pub(super) fn protocol(study: &Study) -> String {
     };
     format!(
         "As in the paper's {}, at scale `{}`, on {text}{part}. {}{}; {}.{}",
-        study.experiment.place(),
+        study.experiment.card().place,
         study.scale.name(),
         sizes(study),
         training(study),

@@ -3,17 +3,11 @@
 use adaparam_lm::sweep::CollectedRun;
 use adaparam_report::number::duration;
 
-use crate::experiment::{Experiment, Study};
+use crate::experiment::{Arrival, Experiment, Study};
 
 /// The paper compares the times of these.
 const OURS: &str = "recurrent";
 const THEIRS: &str = "awd-lstm";
-
-/// Where a run is at a place in its training.
-struct Reached {
-    epoch: usize,
-    seconds: f64,
-}
 
 /// A sentence for each seed that has both models, about whole trainings; nothing where a model is missing.
 pub(super) fn wall_clock(study: &Study) -> Option<String> {
@@ -38,30 +32,22 @@ pub(super) fn wall_clock(study: &Study) -> Option<String> {
 }
 
 fn race(ours: &CollectedRun, theirs: &CollectedRun) -> Option<String> {
-    let (our_end, their_end) = (ended(ours)?, ended(theirs)?);
-    let best = theirs.progress.best()?;
-    let at = |run: &CollectedRun, seconds: f64| {
-        let mut losses = run.progress.epochs.iter().map(|epoch| epoch.valid_loss);
-        let epoch = losses.position(|loss| loss <= best.valid_loss)? + 1;
-        let share = epoch as f64 / run.progress.epochs.len() as f64;
-        Some(Reached {
-            epoch,
-            seconds: share * seconds,
-        })
-    };
-    let rival = at(theirs, their_end)?;
+    let (our_end, rival) = (Arrival::at_end(ours)?, Arrival::at_best(theirs)?);
+    if our_end.seconds <= 0.0 || rival.seconds <= 0.0 {
+        return None;
+    }
+    let best = theirs.progress.best()?.valid_loss;
     let level = format!(
-        "Seed {}: the AWD-LSTM comes to {:.3} nats after epoch {} and {}",
+        "Seed {}: the AWD-LSTM comes to {best:.3} nats after epoch {} and {}",
         theirs.spec.seed,
-        best.valid_loss,
         rival.epoch,
         duration(rival.seconds)
     );
-    Some(match at(ours, our_end) {
+    Some(match Arrival::at(ours, best) {
         None => format!(
             "{level}, the recurrent aLSTM not in its {} epochs and {}",
-            ours.progress.epochs.len(),
-            duration(our_end)
+            our_end.epoch,
+            duration(our_end.seconds)
         ),
         Some(reached) => {
             let saved = 100.0 * (1.0 - reached.seconds / rival.seconds);
@@ -74,13 +60,6 @@ fn race(ours: &CollectedRun, theirs: &CollectedRun) -> Option<String> {
             )
         }
     })
-}
-
-/// The seconds of a run that has finished.
-fn ended(run: &CollectedRun) -> Option<f64> {
-    run.finished()?;
-    let seconds = run.progress.outcome.as_ref()?.seconds;
-    (seconds > 0.0).then_some(seconds)
 }
 
 #[cfg(test)]

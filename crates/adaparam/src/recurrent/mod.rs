@@ -135,6 +135,7 @@ mod slot;
 mod slstm;
 mod stacked;
 mod state;
+mod sva_lstm;
 
 pub use adaptive_cell::{AdaptiveCell, AdaptiveLstmCell};
 pub use adaptive_gru::AdaptiveGruSettings;
@@ -185,6 +186,7 @@ pub use slot::Slot;
 pub use slstm::{ForgetGate, Slstm, SlstmCell, SlstmSettings};
 pub use stacked::{StackOutput, Stacked};
 pub use state::State;
+pub use sva_lstm::{FactoredMap, SvaLstm, SvaLstmCell, SvaLstmSettings};
 
 /// # Panics
 ///

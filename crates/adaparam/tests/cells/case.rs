@@ -7,7 +7,7 @@ use adaparam::recurrent::{
     HyperLstmSettings, InputGate, LstmSettings, MelisLstmSettings, MiLstmSettings, MiRnnSettings,
     MinGruSettings, MinLstmSettings, MinimalCandidate, MlstmForm, MlstmSettings, MogrifierSettings,
     MrnnSettings, NasSettings, PolicyStart, Recurrent, RecurrentKind, RhnSettings, RnnSettings,
-    SlstmSettings, StackOutput, StackSizes, State,
+    SlstmSettings, StackOutput, StackSizes, State, SvaLstmSettings,
 };
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -56,6 +56,16 @@ fn within(module: &str, parameters: Vec<(String, Vec<String>)>) -> Vec<(String, 
     let all = parameters.into_iter();
     all.map(|(path, names)| (format!("{module}.{path}"), names))
         .collect()
+}
+
+/// The latent LSTM of a policy, whose names end in `^`, and what leads from it to the policy.
+fn recurrent_policy() -> Vec<(String, Vec<String>)> {
+    let hats = ["i^", "f^", "z^", "o^"];
+    let mut latent = usual(&hats);
+    latent.push(("bias_hidden".to_owned(), of_gates("c", &hats)));
+    let mut parameters = within("latent", latent);
+    parameters.extend(named(&[("projection", "P")]));
+    parameters
 }
 
 const PLAIN: [(&str, &str); 3] = [("weight_input", "W"), ("weight_hidden", "U"), ("bias", "b")];
@@ -311,14 +321,34 @@ impl Case {
         Self::new(name, settings, step, &["h", "c", "n", "m"], usual(&GATES))
     }
 
+    /// A recurrent policy of singular values.
+    pub(crate) fn sva(name: &str, policy_start: PolicyStart, bias: bool) -> Self {
+        let mut parameters = recurrent_policy();
+        parameters.extend(named(&[("input.inner", "A_x"), ("hidden.inner", "A_h")]));
+        for (path, letter) in [
+            ("input.outer", "B_x"),
+            ("hidden.outer", "B_h"),
+            ("bias", "b"),
+        ] {
+            parameters.push((path.to_owned(), of_gates(letter, &GATES)));
+        }
+        let settings = SvaLstmSettings {
+            latent: 3,
+            rank: 2,
+            bias,
+            policy_start,
+        };
+        let step = match policy_start {
+            PolicyStart::Paper => equations::sva_lstm,
+            PolicyStart::Identity => equations::sva_lstm_from_identity,
+        };
+        Self::new(name, settings, step, &["h", "c", "z", "c^"], parameters)
+    }
+
     /// A recurrent policy around a GRU, or around a plain layer.
     pub(crate) fn adaptive(name: &str, is_gru: bool, policy_start: PolicyStart) -> Self {
         use PolicyStart::{Identity, Paper};
-        let hats = ["i^", "f^", "z^", "o^"];
-        let mut latent = usual(&hats);
-        latent.push(("bias_hidden".to_owned(), of_gates("c", &hats)));
-        let mut parameters = within("latent", latent);
-        parameters.extend(named(&[("projection", "P")]));
+        let mut parameters = recurrent_policy();
         let (latent, letters) = (3, &["h", "z", "c^"]);
         if is_gru {
             parameters.extend(usual(&["r", "u", "n"]));
@@ -390,6 +420,15 @@ impl Case {
             for is_gru in [false, true] {
                 let name = format!("adaptive, {start:?}, GRU: {is_gru}");
                 all.push(Self::adaptive(&name, is_gru, start));
+            }
+        }
+        for start in [PolicyStart::Paper, PolicyStart::Identity] {
+            for bias in [true, false] {
+                all.push(Self::sva(
+                    &format!("sva, {start:?}, bias: {bias}"),
+                    start,
+                    bias,
+                ));
             }
         }
         for gate in [ForgetGate::Sigmoid, ForgetGate::Exponential] {

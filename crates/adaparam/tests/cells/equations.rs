@@ -303,8 +303,52 @@ pub(crate) fn hyper_lstm(p: &Named, x: &Value, state: &[Value]) -> Vec<Value> {
     vec![h, c, hyper_h, hyper_c]
 }
 
-/// Products of a cell that a policy adapts, `D4 W D3 x`, `D2 U D1 h` and `D0 b` for each of `gates`, and the policy's latent
-/// LSTM, whose names end in `^` and whose second biases are `c_s^`. The projection `P` gives `D3, D1, D4, D2, D0` side by side.
+/// The latent LSTM of a policy that reads `[x; h]`, whose names end in `^` and whose second biases are `c_s^`.
+fn latent(p: &Named, x: &Value, h: &Value, z: &Value, cell: &Value) -> [Value; 2] {
+    let v = x.beside(h);
+    let u = ["i", "f", "z", "o"].map(|s| {
+        let second = p.bias(&format!("c_{s}^"));
+        p.affine(&format!("{s}^"), &v, z) + second
+    });
+    let after = lstm_gates(u, cell);
+    [0, 1].map(|index| after[index].clone())
+}
+
+/// Singular value adaptation of both maps of an LSTM: `B_x D2 A_x x + B_h D1 A_h h + D0 b`. The projection `P` gives `D2, D1, D0`
+/// side by side.
+fn sva_lstm_of(p: &Named, x: &Value, state: &[Value], around: f64) -> Vec<Value> {
+    let [h, c, z, cell] = [0, 1, 2, 3].map(|index| &state[index]);
+    let [z, cell] = latent(p, x, h, z, cell);
+    let pi = z.through(&p.get("P")).tanh().plus(around);
+    let rank = p.get("A_x").matrix().rows;
+    let d_hidden = h.matrix().columns;
+    let u = ["i", "f", "z", "o"].map(|s| {
+        let index = ["i", "f", "z", "o"].iter().position(|it| *it == s).unwrap();
+        let map = |v: &Value, of: &str, first: usize| {
+            let inner = v.through(&p.get(&format!("A_{of}")));
+            (pi.part(first, rank) * inner).through(&p.get(&format!("B_{of}_{s}")))
+        };
+        let sum = map(x, "x", 0) + map(h, "h", rank);
+        if !p.has(&format!("b_{s}")) {
+            return sum;
+        }
+        let d0 = pi.part(2 * rank + index * d_hidden, d_hidden);
+        sum + d0 * p.get(&format!("b_{s}"))
+    });
+    let after = lstm_gates(u, c);
+    vec![after[0].clone(), after[1].clone(), z, cell]
+}
+
+pub(crate) fn sva_lstm(p: &Named, x: &Value, state: &[Value]) -> Vec<Value> {
+    sva_lstm_of(p, x, state, 0.0)
+}
+
+pub(crate) fn sva_lstm_from_identity(p: &Named, x: &Value, state: &[Value]) -> Vec<Value> {
+    sva_lstm_of(p, x, state, 1.0)
+}
+
+/// Products of a cell that a policy adapts, `D4 W D3 x`, `D2 U D1 h` and `D0 b` for each of `gates`, and the policy's
+/// latent. The projection `P` gives `D3, D1, D4, D2, D0` side by side.
 fn adapted(
     p: &Named,
     x: &Value,
@@ -313,13 +357,8 @@ fn adapted(
     around: f64,
 ) -> (Vec<[Value; 3]>, [Value; 2]) {
     let [h, z, cell] = [0, 1, 2].map(|index| &state[index]);
-    let v = x.beside(h);
-    let u = ["i", "f", "z", "o"].map(|s| {
-        let second = p.bias(&format!("c_{s}^"));
-        p.affine(&format!("{s}^"), &v, z) + second
-    });
-    let latent = lstm_gates(u, cell);
-    let pi = latent[0].through(&p.get("P")).tanh().plus(around);
+    let [z, cell] = latent(p, x, h, z, cell);
+    let pi = z.through(&p.get("P")).tanh().plus(around);
     let (d_input, d_hidden) = (x.matrix().columns, h.matrix().columns);
     let d3 = pi.part(0, d_input);
     let d1 = pi.part(d_input, d_hidden);
@@ -336,7 +375,6 @@ fn adapted(
             d(2) * p.get(&name("b")),
         ]
     });
-    let [z, cell] = [0, 1].map(|index| latent[index].clone());
     (products.collect(), [z, cell])
 }
 

@@ -7,7 +7,7 @@ use adaparam::recurrent::{
     AdaptiveGruSettings, AdaptiveRnnSettings, Bidirectional, Execution, GruSettings,
     HyperLstmSettings, Masks, MelisLstmSettings, MiLstmSettings, MiRnnSettings, MinGruSettings,
     MinLstmSettings, MlstmSettings, MogrifierSettings, MrnnSettings, NasSettings, Recurrent,
-    RhnSettings, RnnSettings, SlstmSettings, StackSizes,
+    RhnSettings, RnnSettings, SlstmSettings, StackSizes, SvaLstmSettings,
 };
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::{Device, Tensor};
@@ -117,6 +117,7 @@ fn every_cell_reads_ragged_batches_and_both_directions_and_goes_on() {
         RhnSettings,
         RnnSettings,
         SlstmSettings,
+        SvaLstmSettings,
         AdaptiveRnnSettings,
         AdaptiveGruSettings,
     ];

@@ -1,8 +1,8 @@
 //! What each cell does in its limits, in the layers themselves.
 
 use adaparam::recurrent::{
-    Execution, ForgetGate, HyperLstmSettings, LstmConfig, MelisLstmSettings, MogrifierSettings,
-    PolicyStart, Recurrent, StackOutput, StackSizes,
+    Execution, FactoredMap, ForgetGate, HyperLstmSettings, LstmConfig, MelisLstmSettings,
+    MogrifierSettings, PolicyStart, Recurrent, StackOutput, StackSizes, SvaLstmSettings,
 };
 use burn::module::Param;
 use burn::tensor::{Device, Tensor};
@@ -400,6 +400,30 @@ fn a_new_hyper_lstm_is_an_lstm_whose_weights_are_scaled_by_a_tenth() {
         let (expected, _) = lstm.forward(x.clone(), None, None);
         assert_close(ours, expected);
     }
+}
+
+#[test]
+fn singular_values_of_one_make_an_lstm_of_the_products_of_its_factors() {
+    let device = Device::flex();
+    let settings = SvaLstmSettings {
+        latent: 5,
+        rank: 2,
+        policy_start: PolicyStart::Identity,
+        ..SvaLstmSettings::default()
+    };
+    let mut sva = settings.stack(StackSizes::new(3, 4, 1), &device);
+    let mut lstm = LstmConfig::new(3, 4).init(&device);
+    let cell = &mut sva.layers[0];
+    cell.projection = Param::from_tensor(cell.projection.val() * 0.0);
+    let whole = |map: &FactoredMap| map.inner.val().matmul(map.outer.val());
+    let plain = &mut lstm.layers[0];
+    plain.weight_input = Param::from_tensor(whole(&cell.input));
+    plain.weight_hidden = Param::from_tensor(whole(&cell.hidden));
+    let x = input(5, 2, 3);
+    let (ours, _) = sva.forward(x.clone(), None, None);
+    let (expected, _) = lstm.forward(x, None, None);
+    let difference: f32 = (ours - expected).abs().max().into_scalar();
+    assert!(difference < 1e-6, "{difference}");
 }
 
 #[test]

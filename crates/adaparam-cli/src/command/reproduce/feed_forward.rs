@@ -23,7 +23,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::overwrite::{kept_or_free, refuse_to_overwrite};
-use super::{What, play};
+use super::play;
+use super::what::What;
 use crate::progress::Progress;
 
 /// The seed of the figure that shows what adaptation does.

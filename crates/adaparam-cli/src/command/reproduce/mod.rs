@@ -6,6 +6,7 @@ mod language_model;
 mod overwrite;
 mod play;
 mod search;
+mod what;
 mod writing;
 
 use std::path::{Path, PathBuf};
@@ -16,25 +17,26 @@ use adaparam_data::images::ImageSplit;
 use adaparam_data::registry::Dataset;
 use adaparam_data::{digits, mnist};
 use adaparam_lm::sweep::{Corpora, Manifest, Sweep};
+use adaparam_paper::PartReport;
 use adaparam_paper::experiment::{Experiment, PlanChoices, Study, Systems};
-use adaparam_paper::image::{self, ImageConfig};
-use adaparam_paper::result::{Claim, Scale};
-use adaparam_paper::tail::{self, TailConfig};
-use adaparam_paper::{PartReport, page};
+use adaparam_paper::image::ImageConfig;
+use adaparam_paper::result::Scale;
+use adaparam_paper::tail::TailConfig;
 use adaparam_runs::run_folder::{Purpose, RunFolder};
 use adaparam_runs::{RunError, toml_file};
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::de::DeserializeOwned;
 
 use self::feed_forward::Session;
+use self::what::What;
 use super::Verdict;
 use crate::compute_choice::ComputeChoice;
 use crate::curves::CurvesChoice;
 use crate::data_folder::data_folder;
 use crate::device::{DeviceKind, DeviceName};
-use crate::experiment_choice::{ScaleChoice, budget};
 use crate::model_choice::{absolute_paths, assignment};
+use crate::scale_choice::{ScaleChoice, budget};
 use crate::sweeping::{Sweeping, check_runs, deadline};
 use crate::{interrupt, provenance};
 
@@ -53,6 +55,7 @@ Examples:
   adaparam reproduce ablation --budget 2h   Table 4, as far as two hours go; again to go on
   adaparam reproduce robustness --draws 40  Figure 4
   adaparam reproduce efficiency --seeds 3   perplexity by parameters and by words: how many fewer adaptation needs
+  adaparam reproduce choices --seeds 3      input, output, IO and SVA adaptation, tying, clipping, dropout and depth
   adaparam reproduce tail --config my.toml  the same with your own models (begin with a run's config.toml)
 
 A run that is interrupted keeps what it has done: give the same command again to go on. The language models of an
@@ -126,148 +129,6 @@ pub(crate) struct Reproduce {
     /// Open the report when it is written
     #[arg(long)]
     open: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum What {
-    /// What adaptation does to a matrix (Figure 1)
-    HeatMaps,
-    /// Extreme tail regression (section 4.1, Figure 2)
-    Tail,
-    /// Handwritten digits (section 4.2, Table 1)
-    Mnist,
-    /// Language models on the Penn Treebank (section 4.3, Table 2, Figure 3)
-    Ptb,
-    /// Language models on WikiText-2 (section 4.4, Table 3)
-    Wikitext2,
-    /// Each part of the adaptive LSTM by itself (section 4.5, Table 4)
-    Ablation,
-    /// Language models with random dropout rates (section 4.6, Figure 4)
-    Robustness,
-    /// Language models of several sizes and on parts of the text: parameters, words and epochs that adaptation saves (abstract,
-    /// section 1); at scale small or quick
-    Efficiency,
-    /// All of them
-    All,
-}
-
-impl What {
-    fn name(self) -> &'static str {
-        match self {
-            Self::HeatMaps => "heat-maps",
-            Self::Tail => "tail",
-            Self::Mnist => "mnist",
-            Self::Ptb => Experiment::Ptb.name(),
-            Self::Wikitext2 => Experiment::WikiText2.name(),
-            Self::Ablation => Experiment::Ablation.name(),
-            Self::Robustness => Experiment::Robustness.name(),
-            Self::Efficiency => Experiment::Efficiency.name(),
-            Self::All => "all",
-        }
-    }
-
-    /// Everything that all consists of.
-    const PARTS: [Self; 8] = [
-        Self::HeatMaps,
-        Self::Tail,
-        Self::Mnist,
-        Self::Ptb,
-        Self::Wikitext2,
-        Self::Ablation,
-        Self::Robustness,
-        Self::Efficiency,
-    ];
-
-    /// Its parts at a scale: of all, those that are not left out.
-    fn parts(self, scale: Scale) -> Vec<Self> {
-        match self {
-            Self::All => {
-                let left_out = Self::left_out(scale);
-                let is_there = |part: &Self| !left_out.iter().any(|(what, ..)| what == part);
-                Self::PARTS.into_iter().filter(is_there).collect()
-            }
-            one => vec![one],
-        }
-    }
-
-    /// The parts that all leaves out at a scale, each with the command that runs it and why it is not there.
-    const fn left_out(scale: Scale) -> &'static [(Self, &'static str, &'static str)] {
-        match scale {
-            Scale::Quick => &Self::LEFT_OUT_OF_QUICK,
-            Scale::Small => &[],
-            Scale::Medium | Scale::Full => &[(
-                Self::Efficiency,
-                "adaparam reproduce efficiency --scale small",
-                "its sizes are its own, and there are no larger ones",
-            )],
-        }
-    }
-
-    /// All of a quick run is what shows something in minutes.
-    const LEFT_OUT_OF_QUICK: [(Self, &'static str, &'static str); 4] = [
-        (
-            Self::Wikitext2,
-            "adaparam reproduce wikitext2",
-            "a second text, which is not inside the program",
-        ),
-        (
-            Self::Ablation,
-            "adaparam reproduce ablation --quick",
-            "seven models of three seeds: some ten minutes more",
-        ),
-        (
-            Self::Robustness,
-            "adaparam reproduce robustness",
-            "models this small fail to converge under random dropout rates, adaptive or not",
-        ),
-        (
-            Self::Efficiency,
-            "adaparam reproduce efficiency --quick",
-            "twelve models of three seeds: some twenty minutes more",
-        ),
-    ];
-
-    /// What progress calls an experiment with feed-forward networks.
-    fn title(self, scale: Scale) -> &'static str {
-        match (self, scale) {
-            (Self::Tail, _) => "tail regression",
-            (Self::Mnist, Scale::Quick) => "8×8 digits",
-            (Self::Mnist, _) => "MNIST",
-            _ => "adapted matrices",
-        }
-    }
-
-    /// Its name in a report.
-    fn heading(self) -> &'static str {
-        match (self.experiment(), self) {
-            (Some(experiment), _) => experiment.heading(),
-            (None, Self::Tail) => page::TAIL_HEADING,
-            (None, Self::Mnist) => page::IMAGE_HEADING,
-            (None, _) => "",
-        }
-    }
-
-    /// The claims of the paper that it would judge.
-    fn open_claims(self, scale: Scale) -> Vec<Claim> {
-        match (self.experiment(), self) {
-            (Some(experiment), _) => experiment.open_claims(scale),
-            (None, Self::Tail) => tail::open_claims(),
-            (None, Self::Mnist) => image::open_claims(),
-            (None, _) => Vec::new(),
-        }
-    }
-
-    /// The experiment with language models, if it is one.
-    fn experiment(self) -> Option<Experiment> {
-        match self {
-            Self::Ptb => Some(Experiment::Ptb),
-            Self::Wikitext2 => Some(Experiment::WikiText2),
-            Self::Ablation => Some(Experiment::Ablation),
-            Self::Robustness => Some(Experiment::Robustness),
-            Self::Efficiency => Some(Experiment::Efficiency),
-            Self::HeatMaps | Self::Tail | Self::Mnist | Self::All => None,
-        }
-    }
 }
 
 /// A part that is being run.
@@ -481,11 +342,12 @@ impl Reproduce {
             bail!("--set: is for language models: change tail and mnist with --config");
         }
         let has_draws = match self.what {
-            What::Robustness => true,
+            What::LanguageModels(Experiment::Robustness) => true,
             What::All => self.scale() != Scale::Quick,
             _ => false,
         };
-        let has_systems = matches!(self.what, What::Ptb | What::Wikitext2 | What::Ablation);
+        let takes_systems = |experiment: Experiment| experiment.card().takes_systems;
+        let has_systems = self.what.experiment().is_some_and(takes_systems);
         if self.systems != "own" && !has_systems {
             bail!(
                 "--systems: belongs to one table: say `reproduce ptb`, `wikitext2` or `ablation`"
@@ -500,7 +362,7 @@ impl Reproduce {
     /// The parts to run. A report of what a folder holds looks for all of them.
     fn parts(&self) -> Vec<What> {
         match self.what {
-            What::All if self.report_only => What::PARTS.to_vec(),
+            What::All if self.report_only => What::all_parts(),
             what => what.parts(self.scale()),
         }
     }
@@ -508,7 +370,7 @@ impl Reproduce {
     /// Whether a part is left out on purpose.
     fn is_left_out(&self, what: What) -> bool {
         let left_out = What::left_out(self.scale());
-        self.what == What::All && left_out.iter().any(|(left_out, ..)| *left_out == what)
+        self.what == What::All && left_out.iter().any(|part| part.what == what)
     }
 
     /// How large language models are.
@@ -545,10 +407,7 @@ impl Reproduce {
                 };
                 feed_forward::Plan::Image(config, Box::new(data), name)
             }
-            What::Ptb | What::Wikitext2 | What::Ablation | What::Robustness | What::Efficiency => {
-                let experiment = what.experiment().expect("one with language models");
-                return self.plan_sweep(experiment);
-            }
+            What::LanguageModels(experiment) => return self.plan_sweep(experiment),
         };
         Ok(Plan::FeedForward(plan))
     }
@@ -562,9 +421,10 @@ impl Reproduce {
                 _ => 1,
             }),
             draws: self.draws.filter(|_| experiment == Experiment::Robustness),
-            systems: match experiment {
-                Experiment::Robustness | Experiment::Efficiency => Systems::Own,
-                _ => Systems::parse(&self.systems),
+            systems: if experiment.card().takes_systems {
+                Systems::parse(&self.systems)
+            } else {
+                Systems::Own
             },
             changes: absolute_paths(self.changes.clone())?,
         };
@@ -574,7 +434,7 @@ impl Reproduce {
             format!(
                 "{} is needed here: fetch it with `adaparam data fetch`, name a folder that holds it with --data, or \
                  use --quick",
-                experiment.heading()
+                experiment.card().heading
             )
         })?;
         check_runs(&manifest.runs, &corpora, 1)?;

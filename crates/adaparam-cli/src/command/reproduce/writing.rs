@@ -8,18 +8,14 @@ use adaparam_report::{Report, Section};
 use adaparam_runs::record::{RECORD, RunRecord};
 use adaparam_runs::run_folder::RunFolder;
 
+use super::Reproduce;
 use super::ending::Ending;
-use super::{Reproduce, What};
+use super::what::{LeftOut, What};
 use crate::command::Verdict;
 use crate::say::{remark, say};
 
 /// The sentences at the head of a report: what it is, and what it does not hold.
-fn lead(
-    scale: Scale,
-    elsewhere: &[String],
-    missing: &[String],
-    left_out: &[(What, &str, &str)],
-) -> String {
+fn lead(scale: Scale, elsewhere: &[String], missing: &[String], left_out: &[LeftOut]) -> String {
     let mut lead = page::lead(scale).to_owned();
     if !elsewhere.is_empty() {
         lead = format!("{lead} Not in this report: {}.", elsewhere.join(", "));
@@ -30,7 +26,10 @@ fn lead(
     if !left_out.is_empty() {
         let commands: Vec<String> = left_out
             .iter()
-            .map(|(what, command, why)| format!("{} ({why}; `{command}`)", what.name()))
+            .map(|part| {
+                let (name, reason, command) = (part.what.name(), part.reason, &part.command);
+                format!("{name} ({reason}; `{command}`)")
+            })
             .collect();
         lead = format!("{lead} Left out: {}.", commands.join(", "));
     }
@@ -157,11 +156,11 @@ impl Reproduce {
     }
 
     /// The parts that all leaves out on purpose; of a report of what a folder holds, those that it does not.
-    fn leaves_out(&self, absent: &[What]) -> Vec<(What, &'static str, &'static str)> {
-        let left_out = What::left_out(self.scale()).iter().copied();
+    fn leaves_out(&self, absent: &[What]) -> Vec<LeftOut> {
+        let left_out = What::left_out(self.scale()).into_iter();
         left_out
-            .filter(|(what, ..)| self.is_left_out(*what))
-            .filter(|(what, ..)| !self.report_only || absent.contains(what))
+            .filter(|part| self.is_left_out(part.what))
+            .filter(|part| !self.report_only || absent.contains(&part.what))
             .collect()
     }
 
