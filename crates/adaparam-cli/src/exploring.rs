@@ -24,15 +24,20 @@ pub(crate) fn title(names: &[&str]) -> String {
     format!("What {} {verb}", names.join(" and "))
 }
 
+/// Whether words are compared with a text.
+#[derive(Debug, Args)]
+pub(crate) struct Comparing {
+    /// Read no text to compare words with: no means, no neighbours
+    #[arg(long)]
+    no_corpus: bool,
+}
+
 /// What a person says about how models are looked into.
 #[derive(Debug, Args)]
 pub(crate) struct Looking {
-    /// Folder with data sets, for the text that words are compared with [default: as `adaparam data --help` says]
+    /// Folder with data sets, for the models' validation text [default: as `adaparam data --help` says]
     #[arg(long, value_name = "DIR", alias = "data-folder")]
     pub(crate) data: Option<PathBuf>,
-    /// Read no text to compare words with: no means, no neighbours
-    #[arg(long)]
-    pub(crate) no_corpus: bool,
     /// What products are computed in [default: what the model was trained in]
     #[arg(long, value_enum)]
     pub(crate) precision: Option<ReadingPrecision>,
@@ -41,11 +46,16 @@ pub(crate) struct Looking {
 }
 
 impl Looking {
-    /// Opens models.
+    /// Opens models for a page that shows them side by side.
     pub(crate) fn open(paths: &[PathBuf]) -> anyhow::Result<Vec<Model>> {
-        if paths.len() > MOST {
+        Self::open_up_to(MOST, paths)
+    }
+
+    /// Opens no more models than a page has room for.
+    pub(crate) fn open_up_to(most: usize, paths: &[PathBuf]) -> anyhow::Result<Vec<Model>> {
+        if paths.len() > most {
             bail!(
-                "{} models: a page shows up to {MOST} side by side",
+                "{} models: a page shows up to {most} side by side",
                 paths.len()
             );
         }
@@ -81,10 +91,11 @@ impl Looking {
         &self,
         model: &'a Model,
         machine: &'a Machine,
+        comparing: &Comparing,
         stop: &AtomicBool,
     ) -> anyhow::Result<Explorer<'a>> {
         let mut explorer = Explorer::new(model, machine);
-        if self.no_corpus {
+        if comparing.no_corpus {
             return Ok(explorer);
         }
         let folder = data_folder(self.data.as_deref());

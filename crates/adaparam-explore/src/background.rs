@@ -7,23 +7,16 @@ use adaparam_runs::RunError;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::adapted::Side;
+use crate::reading::Reading;
 use crate::rows::Rows;
 use crate::trace::{LayerTrace, seen};
-
-/// Words of the text that are read.
-pub const WORDS: usize = 20_000;
-/// Columns that the text is read in.
-const COLUMNS: usize = 10;
-/// Steps of a window.
-const STEPS: usize = 50;
 
 /// What a model computes over a text, on average.
 #[derive(Debug)]
 pub struct Background {
     /// What text it is.
     pub name: String,
-    ids: Vec<u32>,
-    columns: usize,
+    reading: Reading,
     /// One for each layer.
     pub layers: Vec<LayerBackground>,
 }
@@ -62,7 +55,7 @@ struct Sums {
 }
 
 impl Background {
-    /// Reads the first [`WORDS`] of a text. `watch` is told how many are done.
+    /// Reads the first [`WORDS`](crate::WORDS) of a text. `watch` is told how many are done.
     ///
     /// # Errors
     ///
@@ -76,28 +69,14 @@ impl Background {
         stop: &AtomicBool,
         mut watch: impl FnMut(usize, usize),
     ) -> Result<Self, LmError> {
-        let columns = if ids.len() >= 100 * COLUMNS {
-            COLUMNS
-        } else {
-            1
-        };
-        let rows = ids.len().min(WORDS) / columns;
-        if rows == 0 {
-            return Err(RunError::value("text", name, "has no words to compare with").into());
-        }
-        let ids = ids[..rows * columns].to_vec();
-        let mut probe = machine.probe(spec, weights, columns);
+        let reading = Reading::of(name, ids)?;
+        let words = reading.ids.len();
+        let mut probe = machine.probe(spec, weights, reading.columns);
         let mut sums: Vec<Sums> = Vec::new();
-        for start in (0..rows).step_by(STEPS) {
+        for (done, window) in reading.windows() {
             if stop.load(Ordering::Relaxed) {
                 return Err(RunError::Stopped.into());
             }
-            let steps = start..rows.min(start + STEPS);
-            let window: Vec<u32> = steps
-                .clone()
-                .flat_map(|step| (0..columns).map(move |column| (step, column)))
-                .map(|(step, column)| ids[column * rows + step])
-                .collect();
             probe.read(&window);
             let layers = seen(&*probe);
             sums.resize_with(layers.len(), Sums::default);
@@ -105,37 +84,36 @@ impl Background {
             for (index, (sums, layer)) in sums.iter_mut().zip(layers).enumerate() {
                 sums.add(index, layer, &of_layers);
             }
-            watch(steps.end * columns, rows * columns);
+            watch(done, words);
         }
-        let words = ids.len() as f64;
+        let means = |sums: Sums| sums.means(words as f64);
         Ok(Self {
             name: name.to_owned(),
-            layers: sums.into_iter().map(|sums| sums.means(words)).collect(),
-            ids,
-            columns,
+            layers: sums.into_iter().map(means).collect(),
+            reading,
         })
     }
 
     /// How many words it is made of.
     pub fn words(&self) -> usize {
-        self.ids.len()
+        self.reading.ids.len()
     }
 
     /// The place in the text of a row of values, of which columns stand side by side.
     pub(crate) fn place(&self, row: usize) -> usize {
-        let rows = self.ids.len() / self.columns;
-        row % self.columns * rows + row / self.columns
+        let (rows, columns) = (self.reading.rows(), self.reading.columns);
+        row % columns * rows + row / columns
     }
 
     /// The row of values of a place in the text.
     pub(crate) fn row(&self, place: usize) -> usize {
-        let rows = self.ids.len() / self.columns;
-        place % rows * self.columns + place / rows
+        let (rows, columns) = (self.reading.rows(), self.reading.columns);
+        place % rows * columns + place / rows
     }
 
     /// Whether the model has read the words from this place on one after the other.
     pub(crate) fn is_unbroken(&self, place: usize, length: usize) -> bool {
-        let rows = self.ids.len() / self.columns;
+        let rows = self.reading.rows();
         place % rows + length <= rows
     }
 
@@ -148,12 +126,12 @@ impl Background {
         after: usize,
     ) -> [&[u32]; 3] {
         let first = place.saturating_sub(before);
-        let end = (place + length).min(self.ids.len());
-        let last = (end + after).min(self.ids.len());
+        let end = (place + length).min(self.reading.ids.len());
+        let last = (end + after).min(self.reading.ids.len());
         [
-            &self.ids[first..place],
-            &self.ids[place..end],
-            &self.ids[end..last],
+            &self.reading.ids[first..place],
+            &self.reading.ids[place..end],
+            &self.reading.ids[end..last],
         ]
     }
 }

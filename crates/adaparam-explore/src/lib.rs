@@ -6,21 +6,25 @@
 mod adapted;
 mod background;
 mod curves;
+mod effect;
 mod error;
 mod explorer;
 mod measure;
 mod neighbours;
 pub mod page;
+mod reading;
 mod rows;
 pub mod serve;
 mod trace;
 
 pub use adapted::{GATES, Product};
-pub use background::{Background, LatentBackground, LayerBackground, WORDS};
+pub use background::{Background, LatentBackground, LayerBackground};
 pub use curves::Curves;
+pub use effect::{Activation, ActivationEffects, BINS, EffectCounts};
 pub use error::ExploreError;
 pub use explorer::{Explained, Explorer, Model};
 pub use measure::Measure;
 pub use neighbours::{LONGEST, Match, Neighbour};
+pub use reading::WORDS;
 pub use rows::{Rows, Writing};
 pub use trace::{LayerTrace, Prediction, Trace, TracedWord, TypedText};

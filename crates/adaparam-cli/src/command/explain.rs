@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Verdict;
-use crate::exploring::{self, Looking};
+use crate::exploring::{self, Comparing, Looking};
 use crate::interrupt::stop_flag;
 use crate::say::{remark, say};
 use crate::{browser, provenance};
@@ -54,6 +54,8 @@ pub(crate) struct Explain {
     #[arg(long, conflicts_with = "out")]
     json: bool,
     #[command(flatten)]
+    comparing: Comparing,
+    #[command(flatten)]
     looking: Looking,
 }
 
@@ -69,7 +71,7 @@ impl Explain {
                 .iter()
                 .map(|model| {
                     let machine = self.looking.machine_for(machine, model)?;
-                    let mut explorer = self.looking.explorer(model, &machine, &stop)?;
+                    let mut explorer = self.looking.explorer(model, &machine, &self.comparing, &stop)?;
                     let explained = explorer.explain(&text, self.max_words as usize);
                     if explained.is_cut {
                         let unit = model.vocabulary().tokens().counted(self.max_words as usize);

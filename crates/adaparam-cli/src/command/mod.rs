@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 mod bench;
+mod bottleneck;
 mod compare;
 mod completions;
 mod data;
@@ -59,6 +60,7 @@ enum Command {
     Eval(eval::Eval),
     Generate(generate::Generate),
     Explain(explain::Explain),
+    Bottleneck(bottleneck::Bottleneck),
     Serve(serve::Serve),
     Runs(runs::Runs),
     Compare(compare::Compare),
@@ -101,6 +103,7 @@ impl Cli {
             Command::Eval(command) => command.run(),
             Command::Generate(command) => command.run(),
             Command::Explain(command) => command.run(),
+            Command::Bottleneck(command) => command.run(),
             Command::Serve(command) => command.run(),
             Command::Runs(command) => command.run(),
             Command::Compare(command) => command.run(),

@@ -12,7 +12,7 @@ use clap::Args;
 
 use super::Verdict;
 use crate::browser;
-use crate::exploring::{self, Looking};
+use crate::exploring::{self, Comparing, Looking};
 use crate::interrupt::stop_flag;
 use crate::say::{alert, remark, say};
 
@@ -48,6 +48,8 @@ pub(crate) struct Serve {
     #[arg(long)]
     open: bool,
     #[command(flatten)]
+    comparing: Comparing,
+    #[command(flatten)]
     looking: Looking,
 }
 
@@ -79,7 +81,7 @@ impl Serve {
                 .iter()
                 .zip(&machines)
                 .map(|(model, machine)| {
-                    let explorer = self.looking.explorer(model, machine, &stop)?;
+                    let explorer = self.looking.explorer(model, machine, &self.comparing, &stop)?;
                     Ok(Looked::new(explorer, machine))
                 })
                 .collect::<anyhow::Result<Vec<_>>>()?;

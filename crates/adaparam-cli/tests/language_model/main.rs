@@ -6,6 +6,7 @@
 mod bench;
 mod binding;
 mod bolt_ons;
+mod bottleneck;
 mod cells;
 #[cfg(unix)]
 mod clusters;
