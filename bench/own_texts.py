@@ -4,11 +4,11 @@
     cargo build --release
     apt-get download libreoffice-help-zh-cn debian-reference-fr
     for package in *.deb; do dpkg -x $package FOLDER; done
-    python3 bench/own_texts.py target/release/adaparam FOLDER [--runs DIR]
+    python3 bench/own_texts.py target/release/adaparam FOLDER [--runs DIR] [--only NAME]
 
 The texts are the help of LibreOffice in Chinese (MPL) and the Debian Reference in French (GPL); neither is in this repository. Of the first,
 paragraphs of Chinese characters and their punctuation alone are taken, each once; of the second, paragraphs of prose. What is finished in
-`--runs` is not trained again. Writes results/own-texts/runs.json and the page beside it.
+`--runs` is not trained again; with `--only` the others stay as they are recorded. Writes results/own-texts/runs.json and the page beside it.
 """
 
 import argparse
@@ -51,10 +51,12 @@ def french(folder):
     return found
 
 
-# Language, name of its text and run, what it is taken from, its paragraphs, flags of training, what samples begin with.
+# What it is, name of its text and run, what it is taken from, its paragraphs, preset and flags of training, what samples begin with.
 TEXTS = [
-    ("Chinese", "zh", "libreoffice-help-zh-cn", chinese, ["--set", "train.batch=8", "--set", "train.epochs=20"], "您可以"),
-    ("French", "fr", "debian-reference-fr", french, ["--set", "train.batch=8", "--set", "train.epochs=10"], "Le système"),
+    ("Chinese", "zh", "libreoffice-help-zh-cn", chinese, ["quick-char", "--set", "train.batch=8", "--set", "train.epochs=20"], "您可以"),
+    ("French", "fr", "debian-reference-fr", french, ["quick-char", "--set", "train.batch=8", "--set", "train.epochs=10"], "Le système"),
+    ("French, in words", "fr-words", "debian-reference-fr", french,
+     ["quick", "--set", "data.tokens=unicode-words", "--set", "train.batch=8", "--set", "train.epochs=12"], "Le système"),
 ]
 
 
@@ -66,10 +68,15 @@ def run(command, **more):
 def page(rows):
     parts = ["# Texts of other languages, trained and continued", "", "Made by `bench/own_texts.py`; `runs.json` has all numbers.", ""]
     for row in rows:
-        bits = row["result"]["bits"]
+        result = row["result"]
+        bits = result.get("bits")
         parts += [f"## {row['language']}", "", f"{row['characters']:,} characters from the package `{row['text']}`.", ""]
         parts += ["```sh", row["train"], row["generate"], "```", ""]
-        parts += [f"Bits per character: {bits['valid']:.3f} on the validation text, {bits['test']:.3f} on the test text.", ""]
+        if bits:
+            parts += [f"Bits per character: {bits['valid']:.3f} on the validation text, {bits['test']:.3f} on the test text.", ""]
+        else:
+            valid, test = result["valid_perplexity"], result["test_perplexity"]
+            parts += [f"Perplexity: {valid:.1f} on the validation text, {test:.1f} on the test text.", ""]
         for sample in row["samples"]:
             parts += ["> " + sample["text"].replace("\n", "\n> "), ""]
     return "\n".join(parts)
@@ -80,14 +87,22 @@ def main():
     parser.add_argument("program", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "own-texts")
+    parser.add_argument("--only", metavar="NAME", choices=[name for _, name, *_ in TEXTS], help="the text of this name alone")
     arguments = parser.parse_args()
     program = arguments.program.resolve()
     arguments.runs.mkdir(parents=True, exist_ok=True)
+    recorded = {}
+    if arguments.only:
+        runs = json.loads((RESULTS / "runs.json").read_text(encoding="utf-8"))["runs"]
+        recorded = {row["language"]: row for row in runs}
     rows = []
     for language, name, package, paragraphs, flags, prompt in TEXTS:
+        if arguments.only and name != arguments.only:
+            rows += [recorded[language]] if language in recorded else []
+            continue
         text = "\n".join(paragraphs(arguments.folder)) + "\n"
         (arguments.runs / f"{name}.txt").write_text(text, encoding="utf-8")
-        train = ["train", "quick-char", "--text", f"{name}.txt", "--out", name, *flags]
+        train = ["train", flags[0], "--text", f"{name}.txt", "--out", name, *flags[1:]]
         if not (arguments.runs / name / "result.json").exists():
             run([program, "-q", *train], cwd=arguments.runs)
         generate = ["generate", name, "--prompt", prompt, *SAMPLING]
