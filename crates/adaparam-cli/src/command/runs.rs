@@ -82,6 +82,10 @@ pub(super) fn json(run: &RunHistory) -> serde_json::Value {
 }
 
 fn table(folder: &Path, runs: &[RunHistory]) -> Table {
+    // Of models of words there are none, and the column would be empty.
+    let has_bits = runs
+        .iter()
+        .any(|run| run.valid_bits_per_character().is_some());
     let rows = runs.iter().map(|run| {
         let path = run.path.strip_prefix(folder).unwrap_or(&run.path);
         let path = if path.as_os_str().is_empty() {
@@ -90,7 +94,10 @@ fn table(folder: &Path, runs: &[RunHistory]) -> Table {
             path
         };
         let best = run.best().and_then(|best| best.valid_loss);
-        Row::new(vec![
+        let test = run.result.as_ref().map(|result| result.test_perplexity);
+        let bits = run.valid_bits_per_character();
+        let bits = bits.map_or_else(String::new, |bits| format!("{bits:.3}"));
+        let mut cells = vec![
             Cell::from(path.display().to_string()),
             model(run).into(),
             run.parameters()
@@ -99,34 +106,41 @@ fn table(folder: &Path, runs: &[RunHistory]) -> Table {
             epochs(run).into(),
             run.state.name().into(),
             best.map_or_else(String::new, perplexity).into(),
-            run.result
-                .as_ref()
-                .map_or_else(String::new, |result| {
-                    format!("{:.2}", result.test_perplexity)
-                })
+            test.map_or_else(String::new, |test| format!("{test:.2}"))
                 .into(),
-            run.record
-                .as_ref()
-                .map_or_else(String::new, |record| record.started.clone())
+        ];
+        cells.extend(has_bits.then(|| bits.into()));
+        let record = run.record.as_ref();
+        cells.push(
+            record
+                .map_or_else(String::new, |it| it.started.clone())
                 .into(),
-        ])
+        );
+        Row::new(cells)
     });
+    let mut columns = vec![
+        Column::text("Run"),
+        Column::text("Model"),
+        Column::number("Parameters"),
+        Column::number("Epochs"),
+        Column::text("State"),
+        Column::number("Valid"),
+        Column::number("Test"),
+    ];
+    columns.extend(has_bits.then(|| Column::number("Bits/char")));
+    columns.push(Column::text("Begun"));
+    let mut notes = vec![
+        "Valid: lowest validation perplexity so far. Test: perplexity of that epoch's model."
+            .to_owned(),
+    ];
+    notes.extend(has_bits.then(|| {
+        "Bits/char: bits for each character of the validation text, by which models of characters and of bytes are compared."
+            .to_owned()
+    }));
     Table {
         caption: format!("{}: {}", folder.display(), number::count(runs.len(), "run")),
-        columns: vec![
-            Column::text("Run"),
-            Column::text("Model"),
-            Column::number("Parameters"),
-            Column::number("Epochs"),
-            Column::text("State"),
-            Column::number("Valid"),
-            Column::number("Test"),
-            Column::text("Begun"),
-        ],
+        columns,
         rows: rows.collect(),
-        notes: vec![
-            "Valid: lowest validation perplexity so far. Test: perplexity of that epoch's model."
-                .to_owned(),
-        ],
+        notes,
     }
 }

@@ -111,6 +111,7 @@ fn the_loss_is_told_in_bits_per_character_and_per_byte_and_not_for_words() {
             ] {
                 assert!(!text.contains("bits"), "{tokens}: {text}");
             }
+            assert!(!tiny.done(&["runs", tokens]).contains("Bits/char"));
             continue;
         };
         let key = format!("bits_per_{unit}");
@@ -125,6 +126,7 @@ fn the_loss_is_told_in_bits_per_character_and_per_byte_and_not_for_words() {
             "{evaluated}"
         );
         assert!(told.contains(&format!("bits per {unit}")), "{told}");
+        assert!(tiny.done(&["runs", tokens]).contains("Bits/char"));
         let lines: Vec<Value> = log.lines().map(json).collect();
         let logged = |text: &str| {
             let key = format!("{text}_{key}");
