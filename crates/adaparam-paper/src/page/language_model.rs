@@ -40,12 +40,13 @@ pub(crate) fn language_models(study: &Study, result: &ExperimentResult) -> Page 
 
 /// With the paper's numbers where they are about the same text.
 fn table(study: &Study, result: &ExperimentResult) -> Table {
-    let has_paper = study.is_on_the_papers_text();
-    let published = if has_paper {
+    let published = if study.is_on_the_papers_text() {
         study.quoted_rows()
     } else {
         Vec::new()
     };
+    let is_quoted = |row: &ResultRow| row.metrics.contains_key("paper_test_perplexity");
+    let has_paper = !published.is_empty() || result.rows.iter().any(is_quoted);
     let remarks = Remarks::of(study, &published, has_paper);
     // Ours and the paper's, by turns.
     let chosen = |cells: Vec<(bool, Cell)>| {

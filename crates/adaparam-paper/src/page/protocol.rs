@@ -176,7 +176,8 @@ fn clipping(runs: &[RunSpec]) -> String {
     let kind = |run: &&RunSpec| run.config.model.cell.settings().kind();
     let is_adaptive = |run: &&RunSpec| kind(run).starts_with("adaptive");
     let labels = |runs: &[&RunSpec]| {
-        let labels: Vec<&str> = runs.iter().map(|run| run.label.as_str()).collect();
+        // Quoted, because a label may have commas of its own.
+        let labels: Vec<String> = runs.iter().map(|run| format!("“{}”", run.label)).collect();
         labels.join(", ")
     };
     let whose = match (clipped.as_slice(), free.as_slice()) {
