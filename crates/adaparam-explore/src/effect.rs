@@ -1,7 +1,7 @@
 //! How far activation functions are from linear over a text: the paper's activation effect, `g(a) = φ(a) / a`.
 //!
 //! Where an activation is close to linear, a layer cannot adapt to its input by it: the activation function bottleneck (section
-//! 2.1). The effect of tanh is 1 at 0 and falls to 0 as it saturates. A sigmoid is `(1 + tanh(a / 2)) / 2`, a tanh between two
+//! 2). The effect of tanh is 1 at 0 and falls to 0 as it saturates. A sigmoid is `(1 + tanh(a / 2)) / 2`, a tanh between two
 //! linear maps, and has the effect of that tanh.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -32,7 +32,7 @@ Examples:
   adaparam bottleneck runs/quick-lstm-seed-1 runs/quick-seed-1 --open
   adaparam bottleneck runs/quick-lstm-seed-* runs/quick-seed-*    runs that differ in their seed alone are one model
 
-The paper's activation effect is g(a) = φ(a) / a (section 2.1): 1 where φ is linear, towards 0 where it is saturated. A sigmoid has \
+The paper's activation effect is g(a) = φ(a) / a (section 2): 1 where φ is linear, towards 0 where it is saturated. A sigmoid has \
 that of the tanh which it is made from. The models read 20,000 words of their validation text; they must be of the kinds lstm or \
 adaptive-lstm, whose kernels tell of every gate.")]
 pub(crate) struct Bottleneck {
@@ -301,7 +301,7 @@ fn page(measured: &[Measured], text: &str, table: Table) -> Report {
         title: "The activation function bottleneck".to_owned(),
         lead: format!(
             "“If φ is close to linear over the distribution of a, as is often the case, little adaptation can occur” (Flennerhag et al., \
-             2018, section 2.1). The activation effect g(a) = φ(a) / a of trained models over {} words of their validation text ({text}): \
+             2018, section 2). The activation effect g(a) = φ(a) / a of trained models over {} words of their validation text ({text}): \
              1 where the activation is linear, towards 0 where it is saturated. A sigmoid is (1 + tanh(a / 2)) / 2 and has the effect of \
              that tanh. An adaptive LSTM adapts its linear maps as well, which this does not show: `adaparam explain` does.",
             number::grouped(words as u64)
