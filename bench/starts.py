@@ -36,7 +36,7 @@ MODELS = [
 RECIPES = [
     ("as the preset", [], False, LAYERS),
     ("skips between layers", ["model.skip=true", "train.warm_up=200"], False, [4, 6]),
-    ("skips everywhere", ["model.skip=true", "train.warm_up=200"], True, [2, 4, 6]),
+    ("skips everywhere", ["model.skip=true", "train.warm_up=200"], True, LAYERS),
 ]
 # What every run of a preset has: at 2M, that of the other recorded rows of this size.
 PROTOCOLS = {"quick": [], "ptb-2m": ["train.epochs=12", "train.cut_after=[8,10]", "train.clip=5"]}
