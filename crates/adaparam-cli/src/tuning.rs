@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use adaparam_data::text::Columns;
 use adaparam_lm::{
-    BoltOnResult, BoltOnResults, Evaluation, Grid, Limits, Scored, Scoring, SearchText, Snapshot,
-    nearest, tune, weights_sum,
+    BoltOnResult, BoltOnResults, Evaluation, Grid, Limits, Scored, Scoring, ScoringKind,
+    SearchText, Snapshot, nearest, tune, weights_sum,
 };
 use adaparam_report::number::{count, duration, grouped};
 use adaparam_report::{Cell, Column, Row, Table};
@@ -18,8 +18,6 @@ use clap::Args;
 use crate::bolt_ons;
 use crate::reading_progress::ReadingProgress;
 use crate::say::{remark, terminal_width};
-
-const NAMES: [&str; 3] = ["temperature", "cache", "dynamic"];
 
 /// The flags of a search.
 #[derive(Debug, Clone, Args)]
@@ -39,7 +37,7 @@ pub(crate) struct TuneChoice {
 
 /// What is to be searched.
 pub(crate) struct Search {
-    names: Vec<&'static str>,
+    kinds: Vec<ScoringKind>,
     budget: Option<Duration>,
     words: usize,
 }
@@ -57,33 +55,40 @@ impl TuneChoice {
         let mut model = model;
         if let Some(&last) = given.last()
             && model.is_none()
-            && !NAMES.contains(&last)
+            && searched(last).is_none()
             && Path::new(last).exists()
         {
             model = Some(PathBuf::from(last));
             given.pop();
         }
-        let mut names = Vec::new();
+        let mut kinds = Vec::new();
         for name in given {
-            let Some(known) = NAMES.into_iter().find(|known| *known == name) else {
-                let hint = nearest(name, NAMES)
+            let Some(known) = searched(name) else {
+                let names = ScoringKind::SEARCHED.map(ScoringKind::name);
+                let hint = nearest(name, names)
                     .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                bail!("--tune {name}: must be one of {}{hint}", NAMES.join(", "));
+                bail!("--tune {name}: must be one of {}{hint}", names.join(", "));
             };
-            if !names.contains(&known) {
-                names.push(known);
+            if !kinds.contains(&known) {
+                kinds.push(known);
             }
         }
-        if names.is_empty() {
-            names = NAMES.to_vec();
+        if kinds.is_empty() {
+            kinds = ScoringKind::SEARCHED.to_vec();
         }
         let search = Search {
-            names,
+            kinds,
             budget: self.budget,
             words: self.tune_words,
         };
         Ok((model, Some(search)))
     }
+}
+
+/// What can be searched, by the name that a person typed.
+fn searched(name: &str) -> Option<ScoringKind> {
+    let mut kinds = ScoringKind::SEARCHED.into_iter();
+    kinds.find(|kind| kind.name() == name)
 }
 
 /// A model with its validation text as ids, and what reads whole parts.
@@ -106,7 +111,7 @@ pub(crate) struct Searched {
 
 impl Search {
     pub(crate) fn is_dynamic(&self) -> bool {
-        self.names.contains(&"dynamic")
+        self.kinds.contains(&ScoringKind::Dynamic)
     }
 
     /// The numbers that are tried on a text of so many rows; `start` is what the person says about dynamic evaluation.
@@ -120,14 +125,14 @@ impl Search {
         if grid.windows.is_empty() {
             grid.windows = vec![rows];
         }
-        let has = |name| self.names.contains(&name);
-        if !has("temperature") {
+        let has = |kind| self.kinds.contains(&kind);
+        if !has(ScoringKind::Temperature) {
             grid.temperatures.clear();
         }
-        if !has("cache") {
+        if !has(ScoringKind::Cache) {
             grid.windows.clear();
         }
-        if !has("dynamic") {
+        if !has(ScoringKind::Dynamic) {
             grid.rates.clear();
         }
         grid
@@ -136,7 +141,7 @@ impl Search {
     /// Searches, and reads both texts with the model alone and with the best of everything.
     pub(crate) fn run<F>(&self, start: &Scoring, tuning: Tuning<'_, F>) -> anyhow::Result<Searched>
     where
-        F: FnMut(&str, &Scoring) -> anyhow::Result<[Evaluation; 2]>,
+        F: FnMut(ScoringKind, &Scoring) -> anyhow::Result<[Evaluation; 2]>,
     {
         let Tuning {
             model,
@@ -192,12 +197,12 @@ impl Search {
         }
         let tuned = tuned?;
         let (mut rows, mut evaluations) = (Vec::new(), Vec::new());
-        let alone = ("static", Scoring::default());
-        for (name, scoring) in [vec![alone], tuned.best].concat() {
-            let [valid, test] = evaluate(name, &scoring)?;
+        let alone = (ScoringKind::Static, Scoring::default());
+        for (kind, scoring) in [vec![alone], tuned.best].concat() {
+            let [valid, test] = evaluate(kind, &scoring)?;
             evaluations.push([valid, test]);
             rows.push(BoltOnResult {
-                name: name.to_owned(),
+                kind,
                 scoring,
                 valid_perplexity: valid.perplexity(),
                 test_perplexity: test.perplexity(),
@@ -272,7 +277,7 @@ fn told(grid: &Grid, columns: &Columns, budget: Option<Duration>) -> String {
 pub(crate) fn shown(results: &BoltOnResults) -> String {
     let rows = results.rows.iter().map(|row| {
         Row::new(vec![
-            Cell::from(row.name.clone()),
+            Cell::from(row.kind.name()),
             Cell::from(format!("{:.2}", row.valid_perplexity)),
             Cell::from(format!("{:.2}", row.test_perplexity)),
             Cell::from(flags(&row.scoring)),
@@ -331,9 +336,9 @@ mod tests {
     fn a_model_after_the_flag_is_the_model() {
         let (model, search) = choice(&["cache", "."]).settle(None).unwrap();
         assert_eq!(model, Some(PathBuf::from(".")));
-        assert_eq!(search.unwrap().names, ["cache"]);
+        assert_eq!(search.unwrap().kinds, [ScoringKind::Cache]);
         let (_, search) = choice(&[]).settle(None).unwrap();
-        assert_eq!(search.unwrap().names, NAMES);
+        assert_eq!(search.unwrap().kinds, ScoringKind::SEARCHED);
         let error = choice(&["cashe"]).settle(Some(PathBuf::from("run"))).err();
         let error = error.unwrap().to_string();
         assert!(error.contains("did you mean `cache`?"), "{error}");

@@ -92,7 +92,8 @@ pub use preset::{DEFAULT_PRESET, Preset, baseline, preset, presets};
 pub use schedule::{Cuts, Decay, Plateau, ScheduleChoice, ScheduleSettings, Schedules};
 pub use scorer::{
     BoltOnResult, BoltOnResults, CacheSettings, DynamicSettings, FlagSettings, GradientStatistics,
-    Grid, KeptStatistics, Limits, PlainReading, Scored, Scorer, Scoring, SearchText, Tuned, tune,
+    Grid, KeptStatistics, Limits, PlainReading, Scored, Scorer, Scoring, ScoringKind, SearchText,
+    Tuned, tune,
 };
 pub use shapes::{Pass, Side, StackKind, StackPoint, StackSpeed};
 pub use snapshot::{Best, Counters, Snapshot, weights_sum};

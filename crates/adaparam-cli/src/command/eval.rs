@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use adaparam_data::text::{Columns, Text, TextSplit, Vocabulary};
 use adaparam_lm::{
-    BoltOnResults, DataSpec, Evaluation, OpenedModel, Precision, Scored, Scoring, Snapshot,
-    TextSource, evaluate, open_model,
+    BoltOnResults, DataSpec, Evaluation, OpenedModel, Precision, Scored, Scoring, ScoringKind,
+    Snapshot, TextSource, evaluate, open_model,
 };
 use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
@@ -208,11 +208,11 @@ impl Eval {
         let ids = [&valid.text, &test.text].map(|text| snapshot.vocabulary.encode(text));
         let [valid_ids, test_ids] = ids;
         let (valid_ids, test_ids) = (valid_ids?, test_ids?);
-        let evaluate = |name: &str, scoring: &Scoring| {
+        let evaluate = |kind: ScoringKind, scoring: &Scoring| {
             let mut evaluations = Vec::new();
             for (piece, ids) in [(valid, &valid_ids), (test, &test_ids)] {
                 let columns = Columns::new(ids, batch)?;
-                let title = format!("{name}, {}", piece.name);
+                let title = format!("{kind}, {}", piece.name);
                 evaluations.push(self.read(model, scoring, snapshot, &columns, &title, stop)?);
             }
             Ok([evaluations[0], evaluations[1]])
@@ -238,7 +238,7 @@ impl Eval {
                         precision: model.machine.engine.precision(),
                         before: None,
                     };
-                    let (scoring, name) = (&row.scoring, Some(row.name.as_str()));
+                    let (scoring, name) = (&row.scoring, Some(row.kind.name()));
                     self.tell(&mut out, scoring, snapshot, piece, name, &told);
                 }
             }

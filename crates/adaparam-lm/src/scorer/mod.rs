@@ -7,6 +7,7 @@
 mod cache;
 mod dynamic;
 mod keys;
+mod kind;
 mod results;
 mod statistics;
 mod temperature;
@@ -23,6 +24,7 @@ pub use cache::CacheSettings;
 use dynamic::DynamicReading;
 pub use dynamic::DynamicSettings;
 pub use keys::FlagSettings;
+pub use kind::ScoringKind;
 pub use results::{BoltOnResult, BoltOnResults};
 pub use statistics::{GradientStatistics, KeptStatistics};
 use temperature::Temperatures;

@@ -7,7 +7,7 @@ use adaparam_runs::whole_file::write_json;
 use adaparam_runs::{RunError, fault};
 use serde::{Deserialize, Serialize};
 
-use super::Scoring;
+use super::{Scoring, ScoringKind};
 
 const FILE: &str = "bolt-ons.json";
 
@@ -30,8 +30,9 @@ pub struct BoltOnResults {
 /// Perplexities with one way to score.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BoltOnResult {
-    /// `static`, `temperature`, `cache`, `dynamic`, or `together`.
-    pub name: String,
+    /// What is bolted on.
+    #[serde(rename = "name")]
+    pub kind: ScoringKind,
     /// The numbers.
     pub scoring: Scoring,
     /// Validation perplexity.
@@ -43,8 +44,6 @@ pub struct BoltOnResult {
     pub searched_words: Option<usize>,
 }
 
-/// The names of rows, in their order.
-const NAMES: [&str; 5] = ["static", "temperature", "cache", "dynamic", "together"];
 /// The model alone comes to the same perplexity, but for rounding, wherever it is read in the same way.
 const SAME: f64 = 1e-6;
 
@@ -70,7 +69,11 @@ impl BoltOnResults {
 
     /// Whether both are about the same weights, read in the same way: the model alone comes to the same.
     pub fn is_comparable_to(&self, other: &Self) -> bool {
-        let alone = |results: &Self| results.row(NAMES[0]).map(|row| row.valid_perplexity);
+        let alone = |results: &Self| {
+            results
+                .row(ScoringKind::Static)
+                .map(|row| row.valid_perplexity)
+        };
         let is_same = match (alone(self), alone(other)) {
             (Some(one), Some(other)) => (one - other).abs() <= SAME * other.abs(),
             _ => false,
@@ -78,7 +81,7 @@ impl BoltOnResults {
         self.weights == other.weights && is_same
     }
 
-    /// These results together with what is `kept`, where the two are [comparable](Self::is_comparable_to): of each name the
+    /// These results together with what is `kept`, where the two are [comparable](Self::is_comparable_to): of each kind the
     /// row that is better on the validation text, in doubt the one that is kept. Otherwise these alone.
     #[must_use]
     pub fn merged_with(self, kept: &Self) -> Self {
@@ -86,26 +89,26 @@ impl BoltOnResults {
             return self;
         }
         let searched_words = self.searched_words;
-        let is_new = |name: &str| match (self.row(name), kept.row(name)) {
+        let is_new = |kind| match (self.row(kind), kept.row(kind)) {
             (Some(new), Some(old)) => new.is_better_than(old),
             (new, _) => new.is_some(),
         };
-        let all_new = kept.rows.iter().all(|row| is_new(&row.name));
+        let all_new = kept.rows.iter().all(|row| is_new(row.kind));
         let is_complete = self.is_complete && (all_new || kept.is_complete);
-        let any_new = NAMES.iter().any(|name| is_new(name));
+        let any_new = ScoringKind::ALL.into_iter().any(is_new);
         if !any_new {
             // A search of everything that found nothing better completes one that was cut short.
-            let has_all = kept.rows.iter().all(|row| self.row(&row.name).is_some());
+            let has_all = kept.rows.iter().all(|row| self.row(row.kind).is_some());
             return Self {
                 is_complete: kept.is_complete || (self.is_complete && has_all),
                 ..kept.clone()
             };
         }
-        let rows = NAMES.iter().filter_map(|name| {
-            if is_new(name) {
-                return self.row(name).cloned();
+        let rows = ScoringKind::ALL.into_iter().filter_map(|kind| {
+            if is_new(kind) {
+                return self.row(kind).cloned();
             }
-            let row = kept.row(name)?.clone();
+            let row = kept.row(kind)?.clone();
             let words = row.searched_words.unwrap_or(kept.searched_words);
             Some(BoltOnResult {
                 searched_words: (words != searched_words).then_some(words),
@@ -124,7 +127,8 @@ impl BoltOnResults {
     /// Lets the row `together` be a part of it that is better on the whole validation text, if there is one: numbers are
     /// searched on some words of it only, and every part alone is something that they may come to. Gives the two rows.
     pub fn let_together_be_the_best(&mut self) -> Option<(usize, usize)> {
-        let together = self.rows.iter().position(|row| row.name == "together")?;
+        let is_together = |row: &BoltOnResult| row.kind == ScoringKind::Together;
+        let together = self.rows.iter().position(is_together)?;
         let valid = |row: &usize| self.rows[*row].valid_perplexity;
         let parts = (1..self.rows.len()).filter(|&row| row != together);
         let best = parts.min_by(|one, other| valid(one).total_cmp(&valid(other)))?;
@@ -132,7 +136,7 @@ impl BoltOnResults {
             return None;
         }
         self.rows[together] = BoltOnResult {
-            name: self.rows[together].name.clone(),
+            kind: ScoringKind::Together,
             ..self.rows[best].clone()
         };
         Some((together, best))
@@ -165,9 +169,9 @@ impl BoltOnResults {
         Ok(path)
     }
 
-    /// The row of this name.
-    pub fn row(&self, name: &str) -> Option<&BoltOnResult> {
-        self.rows.iter().find(|row| row.name == name)
+    /// The row of this kind.
+    pub fn row(&self, kind: ScoringKind) -> Option<&BoltOnResult> {
+        self.rows.iter().find(|row| row.kind == kind)
     }
 }
 
@@ -184,14 +188,15 @@ pub(super) fn folder_of(opened: &Path) -> &Path {
 
 #[cfg(test)]
 mod tests {
+    use super::ScoringKind::{Cache, Dynamic, Static, Temperature, Together};
     use super::*;
 
-    fn results(weights: &str, words: usize, rows: &[(&str, f64)]) -> BoltOnResults {
-        let row = |(name, valid_perplexity): &(&str, f64)| BoltOnResult {
-            name: (*name).to_owned(),
+    fn results(weights: &str, words: usize, rows: &[(ScoringKind, f64)]) -> BoltOnResults {
+        let row = |&(kind, valid_perplexity): &(ScoringKind, f64)| BoltOnResult {
+            kind,
             scoring: Scoring::default(),
-            valid_perplexity: *valid_perplexity,
-            test_perplexity: *valid_perplexity,
+            valid_perplexity,
+            test_perplexity: valid_perplexity,
             searched_words: None,
         };
         BoltOnResults {
@@ -203,52 +208,52 @@ mod tests {
         }
     }
 
-    fn shown(results: &BoltOnResults) -> Vec<(&str, f64, usize)> {
+    fn shown(results: &BoltOnResults) -> Vec<(ScoringKind, f64, usize)> {
         let words = |row: &BoltOnResult| row.searched_words.unwrap_or(results.searched_words);
         let rows = results.rows.iter();
-        rows.map(|row| (row.name.as_str(), row.valid_perplexity, words(row)))
+        rows.map(|row| (row.kind, row.valid_perplexity, words(row)))
             .collect()
     }
 
     #[test]
     fn a_later_search_of_one_thing_leaves_what_was_found_for_the_others() {
         let all = [
-            ("static", 9.0),
-            ("temperature", 8.9),
-            ("cache", 7.0),
-            ("dynamic", 8.0),
-            ("together", 6.5),
+            (Static, 9.0),
+            (Temperature, 8.9),
+            (Cache, 7.0),
+            (Dynamic, 8.0),
+            (Together, 6.5),
         ];
         let kept = results("a", 5000, &all);
-        let worse = results("a", 200, &[("static", 9.0), ("cache", 7.5)]);
+        let worse = results("a", 200, &[(Static, 9.0), (Cache, 7.5)]);
         assert_eq!(worse.merged_with(&kept), kept);
-        let better = results("a", 200, &[("static", 9.0), ("cache", 6.0)]);
+        let better = results("a", 200, &[(Static, 9.0), (Cache, 6.0)]);
         let merged = better.merged_with(&kept);
         let expected = [
-            ("static", 9.0, 5000),
-            ("temperature", 8.9, 5000),
-            ("cache", 6.0, 200),
-            ("dynamic", 8.0, 5000),
+            (Static, 9.0, 5000),
+            (Temperature, 8.9, 5000),
+            (Cache, 6.0, 200),
+            (Dynamic, 8.0, 5000),
             // No worse than a part of it.
-            ("together", 6.0, 200),
+            (Together, 6.0, 200),
         ];
         assert_eq!(shown(&merged), expected);
-        let first = results("a", 200, &[("static", 9.0), ("cache", 6.0)]);
-        let then = results("a", 200, &[("static", 9.0), ("temperature", 8.5)]);
-        let names = |results: &BoltOnResults| -> Vec<String> {
-            results.rows.iter().map(|row| row.name.clone()).collect()
+        let first = results("a", 200, &[(Static, 9.0), (Cache, 6.0)]);
+        let then = results("a", 200, &[(Static, 9.0), (Temperature, 8.5)]);
+        let kinds = |results: &BoltOnResults| -> Vec<ScoringKind> {
+            results.rows.iter().map(|row| row.kind).collect()
         };
         assert_eq!(
-            names(&then.merged_with(&first)),
-            ["static", "temperature", "cache"]
+            kinds(&then.merged_with(&first)),
+            [Static, Temperature, Cache]
         );
     }
 
     #[test]
     fn rows_of_other_weights_or_of_another_reading_are_not_mixed() {
-        let kept = results("a", 5000, &[("static", 9.0), ("dynamic", 8.0)]);
+        let kept = results("a", 5000, &[(Static, 9.0), (Dynamic, 8.0)]);
         for (weights, alone) in [("b", 9.0), ("a", 9.1)] {
-            let new = results(weights, 200, &[("static", alone), ("cache", 7.0)]);
+            let new = results(weights, 200, &[(Static, alone), (Cache, 7.0)]);
             assert!(!new.is_comparable_to(&kept));
             assert_eq!(new.clone().merged_with(&kept), new);
         }
@@ -256,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_search_that_came_to_its_end_completes_one_that_did_not() {
-        let rows = [("static", 9.0), ("cache", 7.0)];
+        let rows = [(Static, 9.0), (Cache, 7.0)];
         let cut_short = BoltOnResults {
             is_complete: false,
             ..results("a", 200, &rows)
@@ -266,22 +271,22 @@ mod tests {
         assert!(cut_short.clone().merged_with(&kept).is_complete);
         let better = BoltOnResults {
             is_complete: false,
-            ..results("a", 200, &[("static", 9.0), ("cache", 6.0)])
+            ..results("a", 200, &[(Static, 9.0), (Cache, 6.0)])
         };
         assert!(!better.merged_with(&kept).is_complete);
     }
 
     #[test]
     fn together_is_no_worse_than_a_part_of_it() {
-        let names = ["static", "cache", "dynamic", "together"];
+        let kinds = [Static, Cache, Dynamic, Together];
         let best = |valid: [f64; 4]| {
-            let rows: Vec<(&str, f64)> = names.into_iter().zip(valid).collect();
+            let rows: Vec<(ScoringKind, f64)> = kinds.into_iter().zip(valid).collect();
             results("a", 1, &rows).let_together_be_the_best()
         };
         assert_eq!(best([9.0, 5.0, 6.0, 5.5]), Some((3, 1)));
         assert_eq!(best([9.0, 5.0, 6.0, 4.0]), None);
         assert_eq!(best([9.0, 5.0, 6.0, f64::NAN]), Some((3, 1)));
-        let without = results("a", 1, &[("static", 9.0), ("cache", 5.0)]);
+        let without = results("a", 1, &[(Static, 9.0), (Cache, 5.0)]);
         assert_eq!(without.clone().let_together_be_the_best(), None);
     }
 }

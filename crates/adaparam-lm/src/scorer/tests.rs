@@ -370,11 +370,11 @@ fn the_best_of_a_grid_is_found_and_costs_what_the_scorer_says() {
             pairs.map(|(theta, lambda)| Some(cache(window, theta, lambda)))
         });
         let caches: Vec<_> = caches.collect();
-        let best = |name: &str| {
-            let (_, scoring) = tuned.best.iter().find(|(it, _)| *it == name).unwrap();
+        let best = |kind| {
+            let (_, scoring) = tuned.best.iter().find(|(it, _)| *it == kind).unwrap();
             scoring.clone()
         };
-        let dynamic = best("dynamic").dynamic;
+        let dynamic = best(ScoringKind::Dynamic).dynamic;
         let others = |dynamic: Option<&DynamicSettings>, temperatures: &[f64], caches: &[_]| {
             let each = temperatures.iter().flat_map(|&temperature| {
                 caches
@@ -391,12 +391,12 @@ fn the_best_of_a_grid_is_found_and_costs_what_the_scorer_says() {
         let with_none = [caches.clone(), vec![None]].concat();
         for (found, lowest) in [
             (
-                best("temperature"),
+                best(ScoringKind::Temperature),
                 others(None, &grid.temperatures, &[None]),
             ),
-            (best("cache"), others(None, &[1.0], &with_none)),
+            (best(ScoringKind::Cache), others(None, &[1.0], &with_none)),
             (
-                best("together"),
+                best(ScoringKind::Together),
                 f64::min(
                     others(dynamic.as_ref(), &grid.temperatures, &with_none),
                     others(None, &grid.temperatures, &with_none),
@@ -407,7 +407,9 @@ fn the_best_of_a_grid_is_found_and_costs_what_the_scorer_says() {
             assert!(difference.abs() < 1e-4 * lowest, "{found:?}: {difference}");
         }
         let still = cost(&Scoring::default());
-        assert!(cost(&best("dynamic")) < still && cost(&best("together")) < still);
+        assert!(
+            cost(&best(ScoringKind::Dynamic)) < still && cost(&best(ScoringKind::Together)) < still
+        );
     }
 }
 
@@ -438,8 +440,11 @@ fn what_is_best_together_leaves_out_weights_that_learn_where_they_do_harm() {
         stop: &go_on,
     };
     let tuned = tune(model, &grid, text, limits, |_, _, _| {}).unwrap();
-    let (name, together) = tuned.best.last().unwrap();
-    assert_eq!((*name, together.is_dynamic()), ("together", false));
+    let (kind, together) = tuned.best.last().unwrap();
+    assert_eq!(
+        (*kind, together.is_dynamic()),
+        (ScoringKind::Together, false)
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use adaparam_runs::RunError;
 use rayon::prelude::*;
 
 use super::cache::{Places, share};
-use super::{CacheSettings, DynamicSettings, Scored, Scoring};
+use super::{CacheSettings, DynamicSettings, Scored, Scoring, ScoringKind};
 use crate::LmError;
 
 /// What is tried. The numbers of a list ascend.
@@ -50,8 +50,8 @@ impl Default for Grid {
 /// The best that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tuned {
-    /// Each bolt-on alone, and all together if there are several, by name.
-    pub best: Vec<(&'static str, Scoring)>,
+    /// Each bolt-on alone, and all together if there are several.
+    pub best: Vec<(ScoringKind, Scoring)>,
     /// Whether there was time for everything.
     pub is_complete: bool,
 }
@@ -102,14 +102,20 @@ pub fn tune(
         })?;
         is_complete &= read.is_whole;
         if !grid.temperatures.is_empty() {
-            best.push(("temperature", overlays.best(&read.costs, true, false).1));
+            best.push((
+                ScoringKind::Temperature,
+                overlays.best(&read.costs, true, false).1,
+            ));
         }
         if !grid.windows.is_empty() {
-            best.push(("cache", overlays.best(&read.costs, false, true).1));
+            best.push((
+                ScoringKind::Cache,
+                overlays.best(&read.costs, false, true).1,
+            ));
         }
         let both = overlays.best(&read.costs, true, true);
         if grid.rates.is_empty() && best.len() > 1 {
-            best.push(("together", both.1));
+            best.push((ScoringKind::Together, both.1));
         } else if read.is_whole {
             without_dynamic = Some(both);
         }
@@ -118,7 +124,7 @@ pub fn tune(
         let (dynamic, was_whole) = tune_dynamic(model, grid, text, limits, &mut see)?;
         is_complete &= was_whole;
         best.push((
-            "dynamic",
+            ScoringKind::Dynamic,
             Scoring {
                 dynamic: Some(dynamic.clone()),
                 ..Scoring::default()
@@ -136,7 +142,7 @@ pub fn tune(
                 Some((less, without)) if !read.is_whole || less < cost => without,
                 _ => together,
             };
-            best.push(("together", together));
+            best.push((ScoringKind::Together, together));
         }
     }
     Ok(Tuned { best, is_complete })

@@ -1,5 +1,6 @@
 //! Whether what is bolted on to a trained model does for the adaptive LSTM what it does for the LSTM.
 
+use adaparam_lm::ScoringKind;
 use adaparam_report::Verdict;
 
 use super::judge::Judge;
@@ -7,15 +8,18 @@ use crate::claim::ClaimId;
 use crate::decision;
 use crate::result::{Claim, Spread};
 
-/// What is evaluated beside the model alone, by its name among the results that a run keeps.
-const EVALUATED: [(&str, &str); 2] = [("cache", "a cache"), ("dynamic", "dynamic evaluation")];
+/// What is evaluated beside the model alone.
+const EVALUATED: [(ScoringKind, &str); 2] = [
+    (ScoringKind::Cache, "a cache"),
+    (ScoringKind::Dynamic, "dynamic evaluation"),
+];
 
 impl Judge<'_> {
     /// Whether cache, dynamic evaluation and mixture of softmaxes each take at least half as large a share off the test
     /// perplexity of the adaptive LSTM as off that of the LSTM.
     pub(super) fn bolt_ons_apply(&self, id: ClaimId) -> Claim {
-        let evaluated = EVALUATED.map(|(name, words)| {
-            let gains = ["lstm", "recurrent"].map(|row| self.evaluated_ratios(row, name));
+        let evaluated = EVALUATED.map(|(kind, words)| {
+            let gains = ["lstm", "recurrent"].map(|row| self.evaluated_ratios(row, kind));
             (words, gains)
         });
         let mixtures = [("lstm", "lstm-mos"), ("recurrent", "recurrent-mos")];
@@ -54,12 +58,12 @@ impl Judge<'_> {
     }
 
     /// Test perplexity with something bolted on by that without, for each run of a row that has both.
-    fn evaluated_ratios(&self, row: &str, name: &str) -> Vec<f64> {
+    fn evaluated_ratios(&self, row: &str, kind: ScoringKind) -> Vec<f64> {
         let runs = self.study.collected.runs_of(row);
         let ratios = runs.filter_map(|run| {
             let results = run.bolt_ons.as_ref()?;
-            let test = |name| Some(results.row(name)?.test_perplexity);
-            Some(test(name)? / test("static")?)
+            let test = |kind| Some(results.row(kind)?.test_perplexity);
+            Some(test(kind)? / test(ScoringKind::Static)?)
         });
         ratios.collect()
     }

@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn bolt_ons_apply_if_they_do_for_the_adaptive_model_what_they_do_for_the_lstm() {
-        use adaparam_lm::{BoltOnResult, BoltOnResults, Scoring};
+        use adaparam_lm::{BoltOnResult, BoltOnResults, Scoring, ScoringKind};
 
         let judged = |seeds: u64, alstm_with_cache: f64| {
             let choices = PlanChoices {
@@ -418,8 +418,8 @@ mod tests {
             let runs = manifest.runs.iter().map(|spec| {
                 let is_adaptive = spec.row.starts_with("recurrent");
                 let is_mixture = spec.row.ends_with("-mos");
-                let row = |name: &str, test_perplexity: f64| BoltOnResult {
-                    name: name.to_owned(),
+                let row = |kind, test_perplexity: f64| BoltOnResult {
+                    kind,
                     scoring: Scoring::default(),
                     valid_perplexity: 1.0,
                     test_perplexity,
@@ -435,9 +435,9 @@ mod tests {
                         searched_words: 1,
                         is_complete: true,
                         rows: vec![
-                            row("static", 100.0),
-                            row("cache", with_cache),
-                            row("dynamic", 92.0),
+                            row(ScoringKind::Static, 100.0),
+                            row(ScoringKind::Cache, with_cache),
+                            row(ScoringKind::Dynamic, 92.0),
                         ],
                     }),
                     spec: spec.clone(),

@@ -1,18 +1,10 @@
 //! What trained models come to with something bolted on.
 
+use adaparam_lm::ScoringKind;
 use adaparam_report::{Cell, Column, Row, Table};
 
 use crate::experiment::Study;
 use crate::result::Spread;
-
-/// Results of a run by their names, with those of columns.
-const SCORINGS: [(&str, &str); 5] = [
-    ("static", "Alone"),
-    ("temperature", "Temperature"),
-    ("cache", "Cache"),
-    ("dynamic", "Dynamic evaluation"),
-    ("together", "Together"),
-];
 
 /// Perplexities with something bolted on, where any run has them.
 pub(super) fn bolt_ons(study: &Study) -> Option<Table> {
@@ -24,8 +16,8 @@ pub(super) fn bolt_ons(study: &Study) -> Option<Table> {
             return None;
         }
         is_complete &= results.iter().all(|results| results.is_complete);
-        let scores = SCORINGS.map(|(name, _)| {
-            let found = results.iter().filter_map(|results| results.row(name));
+        let scores = ScoringKind::ALL.map(|kind| {
+            let found = results.iter().filter_map(|results| results.row(kind));
             let scores: Vec<[f64; 2]> = found
                 .map(|row| [row.valid_perplexity, row.test_perplexity])
                 .collect();
@@ -50,7 +42,7 @@ pub(super) fn bolt_ons(study: &Study) -> Option<Table> {
     if rows.is_empty() {
         return None;
     }
-    let scorings = SCORINGS.map(|(_, name)| Column::number(name));
+    let scorings = ScoringKind::ALL.map(|kind| Column::number(kind.heading()));
     let mut notes = vec![
         "Validation / test perplexity, the median where several runs have it. Numbers of what is bolted on are searched on the \
          validation text (`adaparam eval RUN --tune`); the test text takes no part."
@@ -86,8 +78,8 @@ mod tests {
     fn what_is_bolted_on_has_a_table_where_any_run_has_it() {
         let mut study = study(Scale::Small, "lstm,recurrent", |_| vec![5.0]);
         assert!(bolt_ons(&study).is_none());
-        let row = |name: &str, valid_perplexity: f64| BoltOnResult {
-            name: name.to_owned(),
+        let row = |kind, valid_perplexity: f64| BoltOnResult {
+            kind,
             scoring: Scoring::default(),
             valid_perplexity,
             test_perplexity: valid_perplexity - 1.0,
@@ -98,7 +90,10 @@ mod tests {
             checkpoint: None,
             searched_words: 1,
             is_complete: false,
-            rows: vec![row("static", 90.0), row("cache", 80.5)],
+            rows: vec![
+                row(ScoringKind::Static, 90.0),
+                row(ScoringKind::Cache, 80.5),
+            ],
         });
         let table = bolt_ons(&study).unwrap();
         assert_eq!(table.rows.len(), 1);
