@@ -112,6 +112,11 @@ fn small_models() -> Vec<Preset> {
             "LSTM of the same number of parameters as ptb-2m",
             as_lstm(ptb_2m(), 324),
         ),
+        named(
+            "ptb-2m-deep",
+            "adaptive LSTM of four layers and ptb-2m's number of parameters, with a start and skips that let them learn",
+            deep(ptb_2m(), 4, 118, 32),
+        ),
     ]
 }
 
@@ -322,28 +327,37 @@ fn quick() -> LanguageModelConfig {
     }
 }
 
-/// Deep models learn if what enters a layer is added to what leaves it, which takes one width from the word vectors on, and if the
-/// rate begins low; `results/starts` has what other starts and recipes come to.
-fn quick_deep() -> LanguageModelConfig {
+/// A model as deep as wanted in place of `config`'s. It learns if what enters a layer is added to what leaves it, which takes one width
+/// from the word vectors on, and if the rate begins low; `results/starts` has what other starts and recipes come to.
+fn deep(
+    config: LanguageModelConfig,
+    layers: usize,
+    width: usize,
+    latent: usize,
+) -> LanguageModelConfig {
     LanguageModelConfig {
         model: ModelSpec {
-            embedding: 82,
-            hidden: 82,
-            layers: 6,
+            embedding: width,
+            hidden: width,
+            layers,
             skip: true,
             cell: CellChoice::of(&AdaptiveLstmSettings {
-                latent: 30,
+                latent,
                 policy_start: PolicyStart::Identity,
                 ..AdaptiveLstmSettings::default()
             }),
-            ..ModelSpec::default()
+            ..config.model
         },
         train: TrainSpec {
             warm_up: 200,
-            ..quick().train
+            ..config.train
         },
-        ..quick()
+        ..config
     }
+}
+
+fn quick_deep() -> LanguageModelConfig {
+    deep(quick(), 6, 82, 30)
 }
 
 fn quick_deep_lstm() -> LanguageModelConfig {
