@@ -138,10 +138,11 @@ impl RunRecord {
         serde_json::from_str(&text).ok()
     }
 
-    /// What adaparam was told to do: `train`, `reproduce`, ….
+    /// What adaparam was told to do: `train`, `reproduce`, …. Flags before it, such as `-q`, have no values.
     pub fn subcommand(&self) -> Option<&str> {
-        let mut words = self.command.split_whitespace();
-        (words.next() == Some("adaparam")).then(|| words.next())?
+        let words = self.command.strip_prefix("adaparam ")?;
+        let mut words = words.split_whitespace();
+        words.find(|word| !word.starts_with('-'))
     }
 
     /// Notes that this path computed the run from here on.
@@ -188,6 +189,22 @@ mod tests {
         assert_eq!(record.other_commits, ["b"]);
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(serde_json::from_str::<RunRecord>(&text).unwrap(), record);
+    }
+
+    #[test]
+    fn flags_before_the_subcommand_are_not_the_subcommand() {
+        let told = |command: &str| {
+            let command = command.to_owned();
+            let record = RunRecord {
+                command,
+                ..RunRecord::default()
+            };
+            record.subcommand().map(str::to_owned)
+        };
+        assert_eq!(told("adaparam train quick").as_deref(), Some("train"));
+        assert_eq!(told("adaparam -q import x").as_deref(), Some("import"));
+        assert_eq!(told("adaparam --quiet"), None);
+        assert_eq!(told("python3 train"), None);
     }
 
     #[test]
