@@ -28,7 +28,7 @@ fn no_such_model(name: &str) -> String {
     if name.contains(['/', '\\'])
         || Path::new(name)
             .extension()
-            .is_some_and(|extension| extension == "toml")
+            .is_some_and(|extension| extension == "toml" || extension == "safetensors")
     {
         return format!("{name}: there is no such file or folder");
     }
@@ -174,7 +174,7 @@ mod tests {
             assert!(!told.contains("presets are"), "{told}");
         }
         assert!(no_such_model("transformer").contains("presets are quick, "));
-        for path in ["nothere/", "configs/a", "a.toml"] {
+        for path in ["nothere/", "configs/a", "a.toml", "a.safetensors"] {
             let told = no_such_model(path);
             assert!(told.ends_with("there is no such file or folder"), "{told}");
         }

@@ -58,12 +58,18 @@ pub(crate) fn shows_bars() -> bool {
     !is_quiet() && !is_mute() && std::io::stderr().is_terminal()
 }
 
-/// Columns of the terminal, as the shell tells them.
+/// Columns for tables on standard output.
 pub(crate) fn terminal_width() -> usize {
-    let told = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|columns| columns.parse().ok());
-    told.unwrap_or(100).clamp(40, 160)
+    let told = std::env::var("COLUMNS").ok();
+    let seen = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
+    columns(told.as_deref(), seen)
+}
+
+/// As `COLUMNS` says, else as wide as the terminal is, else, in a file or a pipe, 100.
+fn columns(told: Option<&str>, seen: Option<u16>) -> usize {
+    let told = told.and_then(|columns| columns.parse().ok());
+    let seen = seen.filter(|&width| width > 0).map(usize::from);
+    told.or(seen).unwrap_or(100).clamp(40, 160)
 }
 
 pub(crate) fn line(line: Arguments<'_>) {
@@ -102,5 +108,23 @@ pub(crate) fn or_end(result: std::io::Result<()>) {
             alert!("error: standard output: {error}");
             std::process::exit(2)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_as_wide_as_the_terminal_unless_told_otherwise() {
+        assert_eq!(columns(None, Some(80)), 80);
+        assert_eq!(columns(Some("120"), Some(80)), 120);
+        assert_eq!(columns(Some("many"), Some(80)), 80);
+        assert_eq!(columns(None, Some(0)), 100);
+        assert_eq!(columns(None, None), 100);
+        assert_eq!(
+            (columns(None, Some(9)), columns(None, Some(999))),
+            (40, 160)
+        );
     }
 }

@@ -276,10 +276,18 @@ pub(crate) fn doubtful_cuts(train: &TrainSpec, epochs_before: Option<u64>) -> Ve
             1 => ("cut", "is"),
             _ => ("cuts", "are"),
         };
-        let advice = if planned.is_some() {
-            ""
+        // The paper's shares, or one where there is one cut.
+        let shares = if train.cut_after.len() == 1 {
+            "[0.84]"
         } else {
-            "; --set 'train.cut_at=[0.53, 0.84]' gives cuts as shares of the epochs, --set 'train.cut_after=[]' none"
+            "[0.53, 0.84]"
+        };
+        let advice = if planned.is_some() {
+            String::new()
+        } else {
+            format!(
+                "; --set 'train.cut_at={shares}' gives cuts as shares of the epochs, --set 'train.cut_after=[]' none"
+            )
         };
         doubts.push(format!(
             "the {cuts} after epoch {} {are} never reached: training ends with epoch {}{advice}",

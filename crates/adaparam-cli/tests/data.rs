@@ -102,7 +102,7 @@ fn without_a_connection_the_reason_is_told_once_with_the_places_to_fill_by_hand(
         "train.txt",
         "train-images-idx3-ubyte.gz",
         "https://",
-        "`adaparam data verify`",
+        "`adaparam data verify --data ",
     ] {
         assert!(error.contains(part), "{part}: {error}");
     }

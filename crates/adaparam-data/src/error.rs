@@ -1,13 +1,16 @@
 //! What can go wrong while reading data.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+use crate::registry::Dataset;
 
 /// A fault in data or in its place on disk: which file, what was found, which rule it breaks, what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
     /// The operating system refused an operation on a file.
-    #[error("{}: cannot {action}: {source}", path.display())]
+    #[error("{}: {}", path.display(), refusal(action, source))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -19,8 +22,8 @@ pub enum DataError {
 
     /// A file of a data set is not there under any of its names.
     #[error(
-        "{}: {}; fetch the data set (`adaparam data fetch`), or name the folder that holds it with --data",
-        folder.display(), absence(folder, names)
+        "{}: {}; fetch the data set (`{}`), or name the folder that holds it with --data",
+        folder.display(), absence(folder, names), fetches(folder)
     )]
     Missing {
         /// The folder that was searched.
@@ -310,6 +313,24 @@ pub enum DataError {
 }
 
 /// What is not there: a folder, or a file in it.
+/// What was refused and why; of a file that is to be read and is not there, just that.
+fn refusal(action: &str, source: &std::io::Error) -> String {
+    match source.kind() {
+        ErrorKind::NotFound if action == "read" => "there is no such file".to_owned(),
+        _ => format!("cannot {action}: {source}"),
+    }
+}
+
+/// The command that fetches the data set of a folder.
+fn fetches(folder: &Path) -> String {
+    let name = folder.file_name().and_then(|name| name.to_str());
+    let set = Dataset::ALL.iter().find(|set| Some(set.name()) == name);
+    set.map_or_else(
+        || "adaparam data fetch".to_owned(),
+        |set| format!("adaparam data fetch {}", set.name()),
+    )
+}
+
 fn absence(folder: &Path, names: &[String]) -> String {
     let missing = folder.ancestors().take_while(|folder| {
         let is_named = !folder.as_os_str().is_empty();

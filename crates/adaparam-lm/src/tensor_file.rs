@@ -10,7 +10,7 @@ use std::path::Path;
 use adaparam_data::checksum::Checksum;
 use adaparam_runs::{RunError, ordinary_file};
 use half::{bf16, f16};
-use safetensors::{Dtype, SafeTensors, View};
+use safetensors::{Dtype, SafeTensorError, SafeTensors, View};
 use serde::Deserialize;
 
 use crate::LmError;
@@ -81,10 +81,9 @@ impl TensorFile {
             path: path.to_path_buf(),
             problem,
         };
-        let file = SafeTensors::deserialize(bytes)
-            .map_err(|error| fault(format!("not a safetensors file ({error})")))?;
-        let (_, metadata) = SafeTensors::read_metadata(bytes)
-            .map_err(|error| fault(format!("not a safetensors file ({error})")))?;
+        let unreadable = |error| fault(problem_in_words(&error));
+        let file = SafeTensors::deserialize(bytes).map_err(unreadable)?;
+        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(unreadable)?;
         let mut tensors = BTreeMap::new();
         for (name, view) in file.iter() {
             let values = numbers(view.dtype(), view.data()).ok_or_else(|| {
@@ -100,6 +99,32 @@ impl TensorFile {
         let note = note.map(|note| checked(path, bytes, note)).transpose()?;
         Ok(Self { tensors, note })
     }
+}
+
+/// Why a file cannot be read, without the names that code has for it.
+fn problem_in_words(error: &SafeTensorError) -> String {
+    let problem = match error {
+        SafeTensorError::MetadataIncompleteBuffer => {
+            return "the file ends before or after the numbers that its header tells of: copy or download it again".to_owned();
+        }
+        SafeTensorError::InvalidHeaderDeserialization(json) if json.is_data() => {
+            "an entry of its header is not a tensor: each must have a kind of numbers such as F32, a shape and a place in the file"
+        }
+        SafeTensorError::InvalidHeaderDeserialization(_) => "its header is not JSON",
+        SafeTensorError::InvalidHeader(_)
+        | SafeTensorError::HeaderTooLarge
+        | SafeTensorError::HeaderTooSmall
+        | SafeTensorError::InvalidHeaderLength => {
+            "it does not begin with a header, or ends within it"
+        }
+        SafeTensorError::InvalidOffset(name) => {
+            return format!(
+                "not a safetensors file (the place of {name} is outside of it, or another tensor's)"
+            );
+        }
+        _ => "kind, shape and place of its tensors do not go together",
+    };
+    format!("not a safetensors file ({problem})")
 }
 
 /// The bytes of a file of tensors, each made only when its turn comes: the largest is all that is held besides.
@@ -173,7 +198,7 @@ impl TensorHead {
             ordinary_file::read(path).map_err(RunError::file(path, "cannot read this file"))?;
         let fault = |error| LmError::Weights {
             path: path.to_path_buf(),
-            problem: format!("not a safetensors file ({error})"),
+            problem: problem_in_words(&error),
         };
         let (_, head) = SafeTensors::read_metadata(&bytes).map_err(fault)?;
         let tensors = head.tensors().into_iter().map(|(name, info)| {
@@ -308,6 +333,45 @@ mod tests {
             TensorFile::parse("x".as_ref(), &file.to_bytes()).unwrap(),
             file
         );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_told_without_names_of_code() {
+        let file = |header: &str, numbers: usize| {
+            let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+            bytes.extend(header.bytes());
+            bytes.resize(bytes.len() + numbers, 0);
+            bytes
+        };
+        let tensor = |entry: &str| format!("{{\"a\":{{{entry}}}}}");
+        let whole = tensor("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]");
+        TensorFile::parse("x".as_ref(), &file(&whole, 4)).unwrap();
+        let kind = tensor("\"dtype\":\"Q9\",\"shape\":[1],\"data_offsets\":[0,4]");
+        let shape = tensor("\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]");
+        let place = tensor("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]");
+        let size = tensor("\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]");
+        for (bytes, words) in [
+            (
+                file("{\"a\":1}", 0),
+                "an entry of its header is not a tensor",
+            ),
+            (file(&kind, 4), "an entry of its header is not a tensor"),
+            (file(&shape, 4), "an entry of its header is not a tensor"),
+            (file("hello", 0), "its header is not JSON"),
+            (b"short".to_vec(), "it does not begin with a header"),
+            (b"no tensors at all".to_vec(), "it does not begin with"),
+            (file(&place, 8), "the place of a is outside of it"),
+            (file(&size, 4), "do not go together"),
+            (file(&whole, 2), "the file ends before or after"),
+            (file(&whole, 6), "the file ends before or after"),
+        ] {
+            let error = TensorFile::parse("x".as_ref(), &bytes).unwrap_err();
+            let told = error.to_string();
+            assert!(told.contains(words), "{words}: {told}");
+            for name in ["struct", "usize", "TensorInfo", "variant"] {
+                assert!(!told.contains(name), "{told}");
+            }
+        }
     }
 
     #[test]

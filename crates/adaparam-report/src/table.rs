@@ -177,6 +177,52 @@ impl Table {
             .enumerate()
             .map(|(index, column)| (column, row.cells.get(index)))
     }
+
+    /// Whether a cell is marked as the best.
+    pub fn has_best(&self) -> bool {
+        let mut cells = self.rows.iter().flat_map(|row| &row.cells);
+        cells.any(|cell| cell.tone == Tone::Best)
+    }
+
+    /// The table without the column of this name.
+    #[must_use]
+    pub fn without(&self, column: &str) -> Self {
+        let mut table = self.clone();
+        while let Some(index) = table.columns.iter().position(|it| it.name == column) {
+            table.columns.remove(index);
+            for row in &mut table.rows {
+                if index < row.cells.len() {
+                    row.cells.remove(index);
+                }
+            }
+        }
+        table
+    }
+
+    /// The table turned: its columns but the first become rows below `heading`, and those of its rows that begin with one of
+    /// these names become columns of numbers.
+    #[must_use]
+    pub fn turned(&self, heading: &str, names: &[&str]) -> Self {
+        let name = |row: &Row| row.cells.first().map_or("", |cell| &cell.text).to_owned();
+        let is_named = |row: &&Row| names.contains(&name(row).as_str());
+        let turned: Vec<&Row> = self.rows.iter().filter(is_named).collect();
+        let headings = turned.iter().map(|row| Column::number(name(row)));
+        let below = self.columns.iter().enumerate().skip(1);
+        let rows = below.map(|(index, column)| {
+            let cells = turned.iter().map(|row| row.cells.get(index).cloned());
+            let cells = cells.map(Option::unwrap_or_default);
+            let first = Cell::from(column.heading());
+            Row::new(std::iter::once(first).chain(cells).collect())
+        });
+        Self {
+            caption: self.caption.clone(),
+            columns: std::iter::once(Column::text(heading))
+                .chain(headings)
+                .collect(),
+            rows: rows.collect(),
+            notes: self.notes.clone(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -197,6 +243,34 @@ mod tests {
                 given.min(2)
             );
         }
+    }
+
+    #[test]
+    fn a_table_is_turned_and_loses_columns() {
+        let table = Table {
+            columns: vec![Column::text(""), Column::text("a"), Column::text("b")],
+            rows: vec![
+                Row::from(["Text".into(), "x".into(), "y".into()]),
+                Row::from(["Loss".into(), "1".into(), crate::sample::best("0")]),
+                Row::from(["Time".into(), "3".into()]),
+            ],
+            ..Table::default()
+        };
+        assert!(table.has_best() && !table.without("b").has_best());
+        let turned = table.turned("Run", &["Time", "Loss"]);
+        let texts = |row: &Row| {
+            row.cells
+                .iter()
+                .map(|it| it.text.clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(turned.columns[1], Column::number("Loss"));
+        assert_eq!(texts(&turned.rows[0]), ["a", "1", "3"]);
+        assert_eq!(texts(&turned.rows[1]), ["b", "0", ""]);
+        let narrow = turned.without("Loss");
+        assert_eq!(narrow.columns.len(), 2);
+        assert_eq!(texts(&narrow.rows[0]), ["a", "3"]);
+        assert_eq!(turned.without("nothing"), turned);
     }
 
     #[test]

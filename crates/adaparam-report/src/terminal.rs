@@ -42,6 +42,12 @@ impl Table {
         lines.join("\n")
     }
 
+    /// Whether [`to_terminal`](Self::to_terminal) sets it as a table, not as lists.
+    pub fn fits(&self, width: usize) -> bool {
+        let natural = self.widest(str::width);
+        !natural.is_empty() && self.fit(&natural, width.max(LEAST_WIDTH)).is_some()
+    }
+
     /// The largest measure of a column's heading and cells, for each column.
     fn widest(&self, measure: impl Fn(&str) -> usize) -> Vec<usize> {
         let mut widest: Vec<usize> = self
@@ -109,7 +115,7 @@ impl Table {
         lines
     }
 
-    /// Each row as a list of its cells, the names of the columns in front.
+    /// Each row as a list of its cells that say something, the names of the columns in front.
     fn records(&self, width: usize) -> Vec<String> {
         let names: Vec<String> = self
             .columns
@@ -124,11 +130,9 @@ impl Table {
             let texts = self
                 .cells(row)
                 .map(|(_, cell)| cell.map_or_else(String::new, |cell| cell_text(cell, " ")));
-            lines.extend(side_by_side(
-                names.iter().cloned().zip(texts),
-                margin,
-                width,
-            ));
+            let pairs = names.iter().cloned().zip(texts);
+            let pairs = pairs.filter(|(_, text)| !text.is_empty());
+            lines.extend(side_by_side(pairs, margin, width));
         }
         lines
     }
@@ -245,6 +249,15 @@ mod tests {
              ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━\n\
              * is the best."
         );
+    }
+
+    #[test]
+    fn a_list_leaves_out_what_is_empty() {
+        let mut table = table();
+        assert!(table.fits(80) && !table.fits(30));
+        table.rows[0].cells[1] = "".into();
+        let lists = table.to_terminal(30);
+        assert_eq!(lists.matches("Parameters").count(), 1, "{lists}");
     }
 
     #[test]

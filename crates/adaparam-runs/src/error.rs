@@ -1,3 +1,4 @@
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use thiserror::Error;
@@ -24,7 +25,7 @@ pub enum RunError {
         message: String,
     },
     /// A file or folder cannot be read or written.
-    #[error("{path}: {action}: {source}")]
+    #[error("{path}: {}", refusal(action, source))]
     File {
         /// The file or folder.
         path: PathBuf,
@@ -55,6 +56,16 @@ pub enum RunError {
     /// A run was stopped by the user.
     #[error("stopped on request")]
     Stopped,
+}
+
+/// What was refused and why; of a file that is to be read and is not there, just that.
+fn refusal(action: &str, source: &std::io::Error) -> String {
+    match source.kind() {
+        ErrorKind::NotFound if action.contains("read") => {
+            "there is no such file or folder".to_owned()
+        }
+        _ => format!("{action}: {source}"),
+    }
 }
 
 impl RunError {

@@ -53,7 +53,7 @@ pub fn plain(message: &str) -> String {
         "struct" => return format!("{before}expected a table of keys"),
         "enum" => return format!("{before}expected one of the names that the key takes"),
         _ => match expected {
-            "a sequence" => return format!("{before}expected a list"),
+            "a sequence" => return format!("{before}expected a list, such as [1, 2]"),
             "a map" => return format!("{before}expected a table of keys"),
             _ => return message.to_owned(),
         },
@@ -173,7 +173,7 @@ mod tests {
             ),
             (
                 "invalid type: map, expected a sequence",
-                "found a table of keys, expected a list",
+                "found a table of keys, expected a list, such as [1, 2]",
             ),
             (
                 "invalid type: string \"abc\", expected f64",

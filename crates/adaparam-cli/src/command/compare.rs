@@ -50,7 +50,7 @@ impl Compare {
             let rows: Vec<serde_json::Value> = histories.iter().map(runs::json).collect();
             say!("{}", serde_json::to_string_pretty(&rows)?);
         } else {
-            say!("{}", table.to_terminal(terminal_width()));
+            say!("{}", terminal(&table, terminal_width()));
         }
         if let (Some(out), Some(format)) = (&self.out, format) {
             let content = match format {
@@ -168,9 +168,15 @@ fn table(runs: &Named<'_>) -> Table {
     ];
     rows.extend(differing_keys(runs));
     let mut notes = Vec::new();
-    if !same_tokens {
+    let mut each = runs.iter().map(|(_, run)| run.valid_bits_per_character());
+    if !same_tokens && same_characters && each.all(|bits| bits.is_some()) {
         notes.push(
             "The texts are cut into different tokens: compare bits per character, not perplexity."
+                .to_owned(),
+        );
+    } else if !same_tokens {
+        notes.push(
+            "The texts are cut into different tokens: their perplexities cannot be compared."
                 .to_owned(),
         );
     } else if !same_text {
@@ -183,6 +189,33 @@ fn table(runs: &Named<'_>) -> Table {
         rows: rows.into_iter().flatten().collect(),
         notes,
     }
+}
+
+/// What is worth a column where there are too many runs for a column each.
+const IN_BRIEF: [&str; 6] = [
+    "Parameters",
+    "Epochs",
+    "Validation perplexity",
+    "Test perplexity",
+    "Validation bits per character",
+    "Test bits per character",
+];
+
+/// The table as text; where it has more runs than fit side by side, a line for each with what matters most.
+fn terminal(table: &Table, width: usize) -> String {
+    let mut shown = if table.fits(width) {
+        table.clone()
+    } else {
+        let mut brief = table.turned("Run", &IN_BRIEF);
+        brief
+            .notes
+            .push("The page of --out has the rest.".to_owned());
+        brief
+    };
+    if shown.has_best() {
+        shown.notes.push("* is the lowest.".to_owned());
+    }
+    shown.to_terminal(width)
 }
 
 /// A row, unless all of it is empty.

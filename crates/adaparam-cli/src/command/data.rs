@@ -175,9 +175,10 @@ fn fetch_sets(sets: &[Dataset], folder: &Path, options: &FetchOptions) -> anyhow
     }
     bail!(
         "download failed from every source: {}\ncheck the connection and fetch again: what has arrived is kept and continued; or \
-         put the files by hand where they belong:{by_hand}\n`adaparam data verify` then compares them with their \
+         put the files by hand where they belong:{by_hand}\n`adaparam data verify --data {}` then compares them with their \
          checksums",
-        reasons.join("; ")
+        reasons.join("; "),
+        folder.display()
     )
 }
 

@@ -54,7 +54,11 @@ impl Runs {
         } else if runs.is_empty() {
             bail!("{}: holds no run of `adaparam train`", folder.display());
         } else {
-            say!("{}", table(folder, &runs).to_terminal(terminal_width()));
+            let width = terminal_width();
+            say!(
+                "{}",
+                narrowed(table(folder, &runs), width).to_terminal(width)
+            );
         }
         Ok(Verdict::Done)
     }
@@ -79,6 +83,27 @@ pub(super) fn json(run: &RunHistory) -> serde_json::Value {
         "started": run.record.as_ref().map(|record| &record.started),
         "seconds": run.record.as_ref().map(|record| record.seconds),
     })
+}
+
+/// The table without what can be missed most easily, as far as it takes to fit; whole, as lists, if nothing helps.
+fn narrowed(table: Table, width: usize) -> Table {
+    let mut narrow = table.clone();
+    let mut left_out = Vec::new();
+    for column in ["Begun", "Model", "Parameters"] {
+        if narrow.fits(width) {
+            break;
+        }
+        narrow = narrow.without(column);
+        left_out.push(column);
+    }
+    if left_out.is_empty() || !narrow.fits(width) {
+        return table;
+    }
+    narrow.notes.push(format!(
+        "Too narrow here for: {}. `adaparam runs --json` has all.",
+        left_out.join(", ")
+    ));
+    narrow
 }
 
 fn table(folder: &Path, runs: &[RunHistory]) -> Table {

@@ -132,7 +132,10 @@ fn tensors(path: &Path) -> anyhow::Result<Verdict> {
     let product = |shape: &[usize]| shape.iter().product::<usize>();
     let numbers: usize = head.tensors.values().map(|(_, shape)| product(shape)).sum();
     say!("# {}", path.display());
-    say!("# {} tensors, {numbers} numbers", head.tensors.len());
+    say!(
+        "# {}, {numbers} numbers",
+        count(head.tensors.len(), "tensor")
+    );
     let longest = head.tensors.keys().map(String::len).max().unwrap_or(0);
     for (name, (kind, shape)) in &head.tensors {
         say!("# {name:<longest$} {kind} {shape:?}");

@@ -359,10 +359,9 @@ fn table(collected: &Collected, queue: Option<&Queue>, path: &Path) -> Table {
         .filter_map(|run| Some(format!("{}: {}", run.spec.id, run.message()?)));
     Table {
         caption: format!(
-            "{}: {} at scale {}, {}",
+            "{}: {}, {}",
             path.display(),
-            collected.manifest.experiment,
-            collected.manifest.scale,
+            collected.manifest.title(),
             number::count(collected.runs.len(), "run")
         ),
         columns: [

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use adaparam_data::text::Corpus;
+use adaparam_data::text::{Corpus, Tokens};
 use adaparam_lm::{
     DEFAULT_PRESET, Inherited, LanguageModelConfig, MatchedWords, OpenedModel, Place, Snapshot,
     TextSource, checkpoint, cut_columns, open_model, preset, weights_sum,
@@ -285,12 +285,13 @@ impl Train {
             Inherited::Weights
         };
         let (before, vocabulary) = (&opened.snapshot, corpus.vocabulary.clone());
+        let tokens = config.data.tokens;
         let (snapshot, words) = Snapshot::inheriting(before, config, vocabulary, sum, inherited)
             .with_context(|| format!("--from {}", opened.path.display()))?;
         if words.are_all() {
             return Ok((snapshot, None));
         }
-        let told = told_words(&words);
+        let told = told_words(tokens, &words);
         if 2 * words.kept < words.kept + words.new.len() {
             alert!("warning: only {told}");
         } else {
@@ -343,16 +344,16 @@ impl Train {
 }
 
 /// What became of the words of another run, in a sentence.
-fn told_words(words: &MatchedWords) -> String {
+fn told_words(tokens: Tokens, words: &MatchedWords) -> String {
     let some = |all: &[String]| match all {
         [] => "0".to_owned(),
         few if few.len() <= SHOWN_WORDS => format!("{} ({})", few.len(), few.join(", ")),
         many => format!("{} ({}, ...)", many.len(), many[..SHOWN_WORDS].join(", ")),
     };
     format!(
-        "{} of {} words occur in the other run; {} start untrained; of the other run's words, {} are not in this text",
+        "{} of {} occur in the other run; {} start untrained; of those of the other run, {} are not in this text",
         words.kept,
-        words.kept + words.new.len(),
+        tokens.counted(words.kept + words.new.len()),
         some(&words.new),
         some(&words.left_out)
     )

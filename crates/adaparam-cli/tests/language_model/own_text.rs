@@ -170,6 +170,10 @@ fn the_loss_is_told_in_bits_per_character_and_per_byte_and_not_for_words() {
     );
     let table = tiny.done(&["compare", "bytes", "words"]);
     assert!(table.contains("\"words\""), "{table}");
+    assert!(
+        table.contains("different tokens: their perplexities cannot be compared"),
+        "a model of words has no bits per character: {table}"
+    );
     let rows = json(&tiny.done(&["runs", "bytes", "--json"]));
     assert!(rows[0]["test_bits_per_character"].is_number(), "{rows}");
 }

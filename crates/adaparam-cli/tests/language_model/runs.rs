@@ -85,6 +85,27 @@ fn runs_are_listed_and_compared() {
     ] {
         assert!(list.contains(part), "{part}: {list}");
     }
+    let narrow = |columns: &str, arguments: &[&str]| {
+        let output = tiny.command(arguments).env("COLUMNS", columns).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    let list = narrow("60", &["runs"]);
+    assert!(list.contains("Too narrow here for: Begun"), "{list}");
+    assert!(
+        list.lines().any(|line| line.starts_with("plain ")),
+        "{list}"
+    );
+    let many = ["compare", "runs/plain", "runs/deep/adaptive"].map(str::to_owned);
+    let many: Vec<&str> = many
+        .iter()
+        .chain(&many[1..])
+        .chain(&many[1..])
+        .map(String::as_str)
+        .collect();
+    let list = narrow("80", &many);
+    assert!(list.contains("The page of --out has the rest"), "{list}");
+    assert!(list.contains("* is the lowest"), "{list}");
+    assert!(list.lines().count() < 30, "a line for each run: {list}");
     let rows: serde_json::Value =
         serde_json::from_str(&tiny.done(&["runs", "runs", "--json"])).unwrap();
     assert_eq!(rows.as_array().unwrap().len(), 2);

@@ -183,7 +183,11 @@ mod tests {
     #[test]
     fn a_missing_file_is_named() {
         let error = Text::read(Path::new("no/such.txt")).unwrap_err();
-        assert!(error.to_string().starts_with("no/such.txt: cannot read: "));
+        assert!(
+            error
+                .to_string()
+                .starts_with("no/such.txt: there is no such file")
+        );
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl fmt::Display for Doubt {
                 letters,
             } => write!(
                 f,
-                "line {line}: `{beginning}…` has {letters} letters in a row"
+                "line {line}: `{beginning}` has {letters} letters in a row"
             ),
             Sign::MostOccurOnce { once, tokens } => write!(
                 f,
@@ -149,6 +149,20 @@ fn long_words(tokens: Tokens, text: &Text) -> Finding {
 }
 
 fn most_once(tokens: Tokens, text: &Text) -> Finding {
+    let (once, all) = occur_once(tokens, text);
+    let sign = Sign::MostOccurOnce {
+        once,
+        tokens: tokens.counted(all),
+    };
+    let is_most = |(once, all): (usize, usize)| 2 * once > all;
+    let smaller =
+        Tokens::named("unicode-words").filter(|&smaller| !is_most(occur_once(smaller, text)));
+    let better = smaller.map_or("characters", |smaller| smaller.name());
+    (all >= FEW && is_most((once, all))).then_some((sign, better))
+}
+
+/// How many tokens occur only once, and how many there are.
+fn occur_once(tokens: Tokens, text: &Text) -> (usize, usize) {
     let mut counts: HashMap<_, usize> = HashMap::new();
     let mut all = 0;
     for token in tokens.cut(text.content()) {
@@ -158,15 +172,15 @@ fn most_once(tokens: Tokens, text: &Text) -> Finding {
         }
     }
     let once = counts.values().filter(|&&count| count == 1).count();
-    let sign = Sign::MostOccurOnce {
-        once,
-        tokens: tokens.counted(all),
-    };
-    (all >= FEW && 2 * once > all).then_some((sign, "unicode-words"))
+    (once, all)
 }
 
+/// The first letters of a word, with a mark if there are more.
 fn beginning(word: &str) -> String {
-    word.chars().take(12).collect()
+    let mut letters = word.chars();
+    let first: String = letters.by_ref().take(12).collect();
+    let more = if letters.next().is_some() { "…" } else { "" };
+    first + more
 }
 
 /// Chinese, Japanese, Thai, Lao, Myanmar, Khmer and Tibetan letters, for whose words there are no spaces.
@@ -241,8 +255,12 @@ mod tests {
         assert_eq!(
             message,
             "some.txt: 150 of 152 words occur only once, and a model learns nothing of those; if that is not meant, \
-             train with --set data.tokens=unicode-words"
+             train with --set data.tokens=characters"
         );
+        // Of pieces most occur often.
+        let marked: Vec<String> = (0..150).map(|i| format!("sea,{i}")).collect();
+        let message = told("words", &marked.join(" ")).unwrap();
+        assert!(message.ends_with("data.tokens=unicode-words"), "{message}");
         let message = told("unicode-words", &text).unwrap();
         assert!(
             message.contains("pieces occur only once")

@@ -62,7 +62,7 @@ impl Sweep {
             fs::read_dir(&path).map_err(RunError::file(&path, "cannot read this folder"))?;
         // A report may have been there before.
         if entries.next().is_some() && !is_ours(&path, Purpose::Experiment) {
-            let rule = "holds files that no run of adaparam has left: name a new or empty folder";
+            let rule = "holds other files than a sweep's: name a new or empty folder";
             return Err(RunError::folder(path, rule));
         }
         write_whole(&path.join(MANIFEST), manifest.to_text().as_bytes())?;

@@ -187,16 +187,19 @@ impl Manifest {
         Ok(())
     }
 
+    /// `ptb at scale small`; the name alone of a person's own plan, which has no scale.
+    pub fn title(&self) -> String {
+        if self.scale == super::own::SCALE {
+            self.experiment.clone()
+        } else {
+            format!("{} at scale {}", self.experiment, self.scale)
+        }
+    }
+
     /// The first thing in which `other` is another plan; nothing if they are the same.
     pub fn difference(&self, other: &Self) -> Option<String> {
-        let name = |manifest: &Self| {
-            format!(
-                "{} at scale {} with {} runs",
-                manifest.experiment,
-                manifest.scale,
-                manifest.runs.len()
-            )
-        };
+        let name =
+            |manifest: &Self| format!("{} with {} runs", manifest.title(), manifest.runs.len());
         if name(self) != name(other) {
             return Some(format!("it is {}, not {}", name(self), name(other)));
         }

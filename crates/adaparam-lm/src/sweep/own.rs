@@ -29,7 +29,7 @@ use crate::config::{KeyDoc, LanguageModelConfig, TextSource};
 use crate::preset::{DEFAULT_PRESET, preset};
 
 /// The scale of such sweeps: none that the paper has.
-const SCALE: &str = "own";
+pub(super) const SCALE: &str = "own";
 /// More runs than a person can want.
 const MOST_RUNS: usize = 10_000;
 const BASE: &str = "base";

@@ -21,7 +21,7 @@ pub(crate) fn image(
         Scale::Quick => {
             "The embedded digits of 8×8 pixels, not MNIST: 1,347 training and 450 test images, and networks in \
              proportion. Two rows of Table 1 that differ by more than their seeds do, and the static one with Adam, \
-             which catches up; the whole table is `adaparam reproduce mnist`"
+             which overtakes it; the whole table is `adaparam reproduce mnist`"
         }
     };
     let pixels = match config.pixels {

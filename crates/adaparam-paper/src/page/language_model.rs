@@ -133,7 +133,7 @@ fn table(study: &Study, result: &ExperimentResult) -> Table {
 
 /// How long all runs took, if any has come to an end.
 fn took(seconds: f64) -> Option<String> {
-    (seconds > 0.0).then(|| format!("All runs together took {}.", duration(seconds)))
+    (seconds > 0.0).then(|| format!("The times of all runs add up to {}.", duration(seconds)))
 }
 
 /// How many parameters a model has: unknown while its text, and so its vocabulary, has not been read.

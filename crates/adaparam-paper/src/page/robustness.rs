@@ -166,7 +166,7 @@ fn table(study: &Study, numbers: &RobustnessNumbers) -> Table {
             ),
         ],
         notes: vec![format!(
-            "All runs together took {}.",
+            "The times of all runs add up to {}.",
             duration(study.collected.seconds())
         )],
     }

@@ -42,6 +42,12 @@ impl Ending<'_> {
         if !comparisons.is_empty() {
             lines.push(comparison_table(&comparisons).to_terminal(width));
         }
+        let all: usize = self.comparisons.iter().map(Vec::len).sum();
+        match all - comparisons.len() {
+            0 => {}
+            1 => lines.push("One more comparison is in the report.".to_owned()),
+            more => lines.push(format!("{more} more comparisons are in the report.")),
+        }
         let tally = Tally::of(self.claims.iter().map(|claim| claim.verdict));
         let is_judged =
             |verdict: &Verdict| !matches!(verdict, Verdict::NotJudged | Verdict::NotRun);
@@ -57,7 +63,12 @@ impl Ending<'_> {
         lines.push(format!("report: {}", self.page.display()));
         lines.push("next:".to_owned());
         for (command, what) in self.next() {
-            lines.push(format!("  {command:<38}{what}"));
+            let beside = format!("  {command:<38}{what}");
+            if beside.len() <= width {
+                lines.push(beside);
+            } else {
+                lines.extend([format!("  {command}"), format!("    {what}")]);
+            }
         }
         lines.join("\n")
     }

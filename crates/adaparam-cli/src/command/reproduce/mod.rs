@@ -432,8 +432,7 @@ impl Reproduce {
         let manifest = experiment.plan(&choices, &folder)?;
         let corpora = Corpora::of_manifest(&manifest, &folder).with_context(|| {
             format!(
-                "{} is needed here: fetch it with `adaparam data fetch`, name a folder that holds it with --data, or \
-                 use --quick",
+                "{} needs a text that is not inside the program (--quick does without)",
                 experiment.card().heading
             )
         })?;
@@ -467,10 +466,8 @@ impl Reproduce {
 
     fn mnist(&self) -> anyhow::Result<ImageSplit> {
         let folder = Dataset::Mnist.folder(&data_folder(self.data.as_deref())?);
-        mnist::load(&folder).context(
-            "MNIST is needed here: fetch it with `adaparam data fetch mnist`, name a folder that holds it with \
-             --data, or use --quick",
-        )
+        mnist::load(&folder)
+            .context("MNIST is needed here, and is not inside the program (--quick does without)")
     }
 
     fn out_folder(&self) -> PathBuf {

@@ -4,7 +4,7 @@ use adaparam_paper::claim::{StepTimes, wall_clock_claims};
 use adaparam_paper::page::{self, AllClaims, Page, all_claims};
 use adaparam_paper::result::{Claim, ExperimentResult, Scale};
 use adaparam_paper::{Comparison, PartReport};
-use adaparam_report::{Report, Section};
+use adaparam_report::{Block, Report, Section};
 use adaparam_runs::record::{RECORD, RunRecord};
 use adaparam_runs::run_folder::RunFolder;
 
@@ -12,7 +12,7 @@ use super::Reproduce;
 use super::ending::Ending;
 use super::what::{LeftOut, What};
 use crate::command::Verdict;
-use crate::say::{remark, say};
+use crate::say::{remark, say, terminal_width};
 
 /// The sentences at the head of a report: what it is, and what it does not hold.
 fn lead(scale: Scale, elsewhere: &[String], missing: &[String], left_out: &[LeftOut]) -> String {
@@ -24,16 +24,23 @@ fn lead(scale: Scale, elsewhere: &[String], missing: &[String], left_out: &[Left
         lead = format!("{lead} Not finished: {}.", missing.join("; "));
     }
     if !left_out.is_empty() {
-        let commands: Vec<String> = left_out
-            .iter()
-            .map(|part| {
-                let (name, reason, command) = (part.what.name(), part.reason, &part.command);
-                format!("{name} ({reason}; `{command}`)")
-            })
-            .collect();
-        lead = format!("{lead} Left out: {}.", commands.join(", "));
+        let names: Vec<&str> = left_out.iter().map(|part| part.what.name()).collect();
+        lead = format!(
+            "{lead} Left out: {}; the last section says why.",
+            names.join(", ")
+        );
     }
     lead
+}
+
+/// Why parts are left out, and the commands that run them.
+fn why_left_out(left_out: &[LeftOut]) -> Option<Section> {
+    let told = left_out.iter().map(|part| {
+        let (heading, reason, command) = (part.what.heading(), part.reason, &part.command);
+        format!("{heading}: {reason}. `{command}`")
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| Section::new("Left out").with(Block::List(told)))
 }
 
 /// The claims before all other sections, or behind them if none is judged: they stand in nobody's way then.
@@ -55,7 +62,7 @@ impl Reproduce {
         record: &RunRecord,
         seconds: f64,
     ) -> anyhow::Result<Verdict> {
-        let whole = self.record_of_all(&finished, record, seconds);
+        let whole = self.record_of_all(folder, &finished, record, seconds);
 
         let results: Vec<ExperimentResult> = finished
             .iter()
@@ -100,7 +107,10 @@ impl Reproduce {
             title: "Adaptive parameterization, reproduced".to_owned(),
             lead,
             findings,
-            sections: in_order(claims, pages.into_iter().map(section)),
+            sections: in_order(claims, pages.into_iter().map(section))
+                .into_iter()
+                .chain(why_left_out(&left_out))
+                .collect(),
             provenance: page::provenance(&whole),
         };
         folder.write_json(RECORD, &whole)?;
@@ -172,9 +182,11 @@ impl Reproduce {
         ExperimentResult::combined(self.what.name(), scale, results)
     }
 
-    /// Of a single experiment its own record, which may be older than this report.
+    /// Of a single experiment its own record, which may be older than this report. A report that trains nothing tells of the
+    /// command that did, if the folder is one command's; else of all parts together, from the first of them on.
     fn record_of_all(
         &self,
+        folder: &RunFolder,
         finished: &[PartReport],
         report: &RunRecord,
         seconds: f64,
@@ -184,12 +196,19 @@ impl Reproduce {
             _ => report.clone(),
         };
         if self.what == What::All {
-            let of_parts = finished.iter().map(|part| part.record.seconds);
-            whole.seconds = if self.report_only {
-                of_parts.sum()
-            } else {
-                seconds
-            };
+            let trained = RunRecord::read(folder.path()).filter(|record| {
+                let mut words = record.command.split_whitespace();
+                self.report_only && !words.any(|word| word == "--report-only")
+            });
+            let parts = finished.iter().map(|part| &part.record);
+            whole.seconds = seconds;
+            if let Some(trained) = trained {
+                whole = trained;
+            } else if self.report_only {
+                whole.seconds = parts.clone().map(|part| part.seconds).sum();
+                let first = parts.map(|part| &part.started).min();
+                whole.started = first.unwrap_or(&report.started).clone();
+            }
         }
         for part in finished {
             whole.seeds.extend(&part.record.seeds);
@@ -199,11 +218,4 @@ impl Reproduce {
         whole.seeds.dedup();
         whole
     }
-}
-
-fn terminal_width() -> usize {
-    let told = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|columns| columns.parse().ok());
-    told.unwrap_or(100).clamp(40, 160)
 }
