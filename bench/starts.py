@@ -3,6 +3,7 @@
     cargo build --release
     python3 bench/starts.py target/release/adaparam [--data DIR] [--presets quick,ptb-2m] [--seeds 1,2,3]
                             [--models NAME;…] [--recipes NAME;…] [--layers 1,2,4,6]
+    python3 bench/starts.py --table      the table anew from the record, without training
 
 DIR has the Penn Treebank (see `adaparam data --help`). Every model of a preset has as many parameters as the preset, to
 within a per cent, and is trained as the preset says but for the recipe. Adds the validation perplexity after
@@ -139,6 +140,13 @@ def table(runs):
         "epoch of every run, its command and commit are in `runs.json`. Written by `bench/starts.py`, which adds a run at a time:",
         "where a place is empty or has fewer than three seeds, the others have not been run. At 2M all models have 12 epochs, with",
         "cuts after 8 and 10.",
+        "",
+        "- *as the preset*: `adaparam train quick`, or `ptb-2m` with these epochs, from that start and with so many layers.",
+        "- *skips between layers*: layers that are as wide as their input add it to what they give (`model.skip`), and the rate rises",
+        "  over the first 200 steps (`train.warm_up`). Word vectors stay narrower than the layers.",
+        "- *skips everywhere*: the same, with word vectors as wide as the layers, so that the first layer has a skip too.",
+        "",
+        "[docs/deviations.md](../../docs/deviations.md) says what follows from it (*Depth*).",
     ]
     for preset in dict.fromkeys(run["preset"] for run in runs):
         own = [run for run in runs if run["preset"] == preset]
@@ -178,7 +186,8 @@ def write(path, text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program", type=Path)
+    parser.add_argument("program", type=Path, nargs="?")
+    parser.add_argument("--table", action="store_true", help="train nothing")
     parser.add_argument("--data", help="folder with data sets")
     parser.add_argument("--presets", default="quick,ptb-2m")
     parser.add_argument("--seeds", default="1,2,3")
@@ -190,6 +199,11 @@ def main():
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the record and the table")
     parser.add_argument("--commit", help="commit that PROGRAM was built from [default: that of this folder]")
     arguments = parser.parse_args()
+    if arguments.table:
+        recorded = json.loads((arguments.results / "runs.json").read_text())["runs"]
+        return write(arguments.results / "README.md", table(recorded))
+    if not arguments.program:
+        parser.error("PROGRAM, such as target/release/adaparam, or --table")
     program, depths = arguments.program.resolve(), [int(layers) for layers in arguments.layers.split(",")]
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
     head = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
