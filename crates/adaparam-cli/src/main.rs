@@ -95,8 +95,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
 /// An error with its causes, each told once: some errors tell their cause themselves.
 fn told(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !text.contains(&cause) {
+    for cause in error.chain().skip(1) {
+        let absent = cause.downcast_ref::<std::io::Error>();
+        let is_absence = absent.is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+        let is_told = is_absence && text.contains("there is no such");
+        let cause = cause.to_string();
+        if !is_told && !text.contains(&cause) {
             text = format!("{text}: {cause}");
         }
     }

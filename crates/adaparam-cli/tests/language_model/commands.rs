@@ -217,7 +217,7 @@ fn bad_texts_are_refused_with_their_place_and_a_next_step() {
             "latin.txt",
             "latin.txt: line 2: byte 17 of the file is not UTF-8",
         ),
-        ("none.txt", "none.txt: cannot read"),
+        ("none.txt", "none.txt: there is no such file\n"),
     ] {
         let error = tiny.refused(&["train", "quick", "--text", file, "--out", "run"]);
         assert!(error.contains(expected), "{file}: {error}");

@@ -54,7 +54,7 @@ fn a_file_of_ones_own_is_planned_run_and_collected() {
     let told = tiny.done(&["sweep", "collect", "my sweep"]);
     assert!(told.contains("4 finished"), "{told}");
     let status = tiny.done(&["sweep", "status", "my sweep"]);
-    assert!(status.contains("widths at scale own"), "{status}");
+    assert!(status.contains("my sweep: widths, 4 runs"), "{status}");
     assert!(
         tiny.path("my sweep/runs/lstm-hidden-6-seed-1/report.html")
             .exists()
