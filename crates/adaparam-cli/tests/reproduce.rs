@@ -860,7 +860,7 @@ fn bad_flags_and_values_are_refused() {
     );
     refused(
         &["reproduce", "tail", "--config", "x.toml", "--out", "out"],
-        &["x.toml", "cannot read"],
+        &["x.toml", "there is no such file"],
     );
 }
 
