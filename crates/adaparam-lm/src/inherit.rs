@@ -230,3 +230,80 @@ impl LanguageModelConfig {
         Err(RunError::value(&change.key, &change.after, rule).into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ModelSpec;
+
+    fn vocabulary(words: &[&str]) -> Vocabulary {
+        let lines = format!("<eos>\n{}\n", words.join("\n"));
+        Vocabulary::parse("vocabulary.txt".as_ref(), &lines).unwrap()
+    }
+
+    /// The row of a word in a parameter with a row for each.
+    fn row<'a>(snapshot: &'a Snapshot, parameter: usize, word: &str) -> &'a [f32] {
+        let values = snapshot.weights.slices()[parameter];
+        let width = values.len() / snapshot.vocabulary.len();
+        let at = snapshot.vocabulary.id(word).unwrap() as usize;
+        &values[at * width..(at + 1) * width]
+    }
+
+    #[test]
+    fn words_of_a_grown_vocabulary_keep_their_rows_wherever_they_stand() {
+        let mut config = LanguageModelConfig {
+            model: ModelSpec {
+                embedding: 3,
+                hidden: 4,
+                ..ModelSpec::default()
+            },
+            ..LanguageModelConfig::default()
+        };
+        for head in ["tied-softmax", "softmax"] {
+            config = config.with("model.head.kind", head).unwrap();
+            let words = ["whale", "ship", "sea", "mate"];
+            let mut before = Snapshot::new(config.clone(), vocabulary(&words), String::new());
+            // Every number another one, biases too.
+            let mut number = 0.0;
+            for value in before
+                .weights
+                .iter_mut()
+                .flat_map(|weight| &mut weight.values)
+            {
+                number += 1.0;
+                *value = number;
+            }
+            let grown = vocabulary(&["sea", "gull", "whale", "foam", "ship"]);
+            let drawn = Snapshot::new(config.clone(), grown.clone(), String::new());
+            let (after, matched) = Snapshot::inheriting(
+                &before,
+                config.clone(),
+                grown,
+                String::new(),
+                Inherited::Weights,
+            )
+            .unwrap();
+            assert_eq!(matched.new, ["gull", "foam"]);
+            assert_eq!(matched.left_out, ["mate"]);
+            let of_words = of_words(&config, 6);
+            let rows = of_words.iter().filter(|has_rows| **has_rows).count();
+            assert_eq!(rows, if head == "softmax" { 3 } else { 2 }, "{head}");
+            for (parameter, has_rows) in of_words.iter().enumerate() {
+                if !has_rows {
+                    let values =
+                        |snapshot: &Snapshot| snapshot.weights.slices()[parameter].to_vec();
+                    assert_eq!(values(&after), values(&before), "{head}, {parameter}");
+                    continue;
+                }
+                for word in ["whale", "ship", "sea"] {
+                    let (now, then) = (row(&after, parameter, word), row(&before, parameter, word));
+                    assert_eq!(now, then, "{head}, {parameter}, {word}");
+                }
+                for word in ["gull", "foam"] {
+                    let (now, new) = (row(&after, parameter, word), row(&drawn, parameter, word));
+                    assert_eq!(now, new, "{head}, {parameter}, {word}");
+                }
+            }
+        }
+    }
+}

@@ -60,8 +60,8 @@ pub use compute::{
     Place, Probe, Reader, Seen,
 };
 pub use config::{
-    DataSpec, DropoutSpec, KeyDoc, LanguageModelConfig, ModelSpec, RateScale, TextSource,
-    TrainPrecision, TrainSpec,
+    DataSpec, DropoutSpec, KeyDoc, LanguageModelConfig, LayerSize, ModelSpec, RateScale,
+    TextSource, TrainPrecision, TrainSpec,
 };
 pub use divergence::{divergence, forget_divergence, note_divergence};
 pub use error::LmError;

@@ -5,21 +5,34 @@
 //! what is another way here, stands in `docs/recipes.md`.
 
 use adaparam::recurrent::{
-    LstmSettings, MelisLstmSettings, NasSettings, RecurrentInitializer, RhnSettings,
+    InputGate, LstmSettings, MelisLstmSettings, MogrifierSettings, NasSettings,
+    RecurrentInitializer, RhnSettings, StackOutput,
 };
 
 use crate::cells::CellChoice;
 use crate::config::{
     DataSpec, DropoutSpec, LanguageModelConfig, ModelSpec, RateScale, TextSource, TrainSpec,
 };
-use crate::head::{HeadChoice, SoftmaxSettings};
+use crate::head::{HeadChoice, MixtureSettings, SoftmaxSettings};
 use crate::masks::MaskSharing;
-use crate::optimiser::{AdamSettings, AsgdSettings, NtAsgdSettings, OptimiserChoice, SgdSettings};
+use crate::optimiser::{
+    AdamSettings, AsgdSettings, AverageChoice, MeanAverage, NtAsgdSettings, OptimiserChoice,
+    SgdSettings,
+};
 use crate::preset::{Preset, named};
 use crate::schedule::{Decay, Plateau, ScheduleChoice};
 
 pub(crate) fn presets() -> Vec<Preset> {
-    [awd(), zaremba(), other_cells(), melis(), plain_lstms()].concat()
+    [
+        awd(),
+        mixtures(),
+        zaremba(),
+        other_cells(),
+        melis(),
+        mogrifiers(),
+        plain_lstms(),
+    ]
+    .concat()
 }
 
 fn awd() -> Vec<Preset> {
@@ -94,6 +107,83 @@ fn awd_lstm(
             dropout,
             ..TrainSpec::default()
         },
+    }
+}
+
+/// AWD-LSTMs of other sizes below fifteen softmaxes.
+fn mixtures() -> Vec<Preset> {
+    let ptb = Mixture {
+        set: TextSource::Ptb,
+        sizes: [280, 960, 620],
+        batch: 12,
+        dropout: [0.4, 0.225],
+    };
+    let wikitext_2 = Mixture {
+        set: TextSource::WikiText2,
+        sizes: [300, 1150, 650],
+        batch: 15,
+        dropout: [0.55, 0.2],
+    };
+    vec![
+        named(
+            "ptb-mos",
+            "AWD-LSTM with a mixture of softmaxes, Yang et al. (2017), 58.1 / 56.0 before fine-tuning",
+            ptb.config(20.0),
+        ),
+        named(
+            "ptb-mos-finetune",
+            "its second stage, with --from RUN, 56.5 / 54.4",
+            finetuning(ptb.config(25.0)),
+        )
+        .second_stage(),
+        named(
+            "wikitext2-mos",
+            "AWD-LSTM with a mixture of softmaxes, Yang et al. (2017), 66.0 / 63.3 before fine-tuning",
+            wikitext_2.config(15.0),
+        ),
+        named(
+            "wikitext2-mos-finetune",
+            "its second stage, with --from RUN, 63.9 / 61.5",
+            finetuning(wikitext_2.config(20.0)),
+        )
+        .second_stage(),
+    ]
+}
+
+struct Mixture {
+    set: TextSource,
+    /// Of word vectors, of the layers and of the last one.
+    sizes: [usize; 3],
+    batch: usize,
+    /// Of the input and between layers.
+    dropout: [f64; 2],
+}
+
+impl Mixture {
+    fn config(&self, learning_rate: f64) -> LanguageModelConfig {
+        let [embedding, hidden, output] = self.sizes;
+        let [input, between] = self.dropout;
+        let dropout =
+            DropoutSpec::new(0.1, input, &[("inter_layer", between)], 0.4).with_weight(0.5);
+        let awd = awd_lstm(self.set, self.batch, 1000, dropout);
+        LanguageModelConfig {
+            model: ModelSpec {
+                embedding,
+                hidden,
+                output,
+                head: HeadChoice::of(&MixtureSettings {
+                    experts: 15,
+                    dropout: 0.29,
+                    ..MixtureSettings::default()
+                }),
+                ..awd.model
+            },
+            train: TrainSpec {
+                learning_rate,
+                ..awd.train
+            },
+            ..awd
+        }
     }
 }
 
@@ -285,11 +375,13 @@ fn other_cells() -> Vec<Preset> {
         model: ModelSpec {
             embedding: hidden,
             embedding_bound: 0.05,
+            bound: 0.05,
             hidden,
             cell: CellChoice::of(&NasSettings::default()),
             ..ModelSpec::default()
         },
         train: TrainSpec {
+            masks: MaskSharing::Step,
             dropout: DropoutSpec::new(0.0, 0.5, &[("hidden", 0.25)], 0.5),
             ..Summed {
                 window: 35,
@@ -397,8 +489,6 @@ impl Melis {
     }
 
     fn config(&self) -> LanguageModelConfig {
-        const WINDOW: usize = 35;
-        let [input, between, state, output] = self.dropout;
         LanguageModelConfig {
             data: DataSpec {
                 set: self.set,
@@ -413,43 +503,135 @@ impl Melis {
             },
             train: TrainSpec {
                 epochs: self.epochs(1000.0),
-                batch: 64,
-                window: WINDOW,
-                window_half_probability: 0.0,
-                window_deviation: 0.0,
-                window_minimum: 1,
-                learning_rate: self.learning_rate,
-                rate_scale: RateScale::Nothing,
-                cut_after: Vec::new(),
-                l2: shared_by(WINDOW, self.l2),
-                l2_in_loss: true,
-                clip: shared_by(WINDOW, 10.0),
-                masks: MaskSharing::Step,
-                forget: 0.01,
-                optimiser: OptimiserChoice::of(&AdamSettings {
-                    epsilon: 1e-8,
-                    ..AdamSettings::default()
-                }),
                 schedule: ScheduleChoice::of(&Plateau {
                     patience: self.epochs(26.0),
                     factor: 10.0,
                     latest: self.epochs(900.0),
                 }),
-                dropout: DropoutSpec::new(
-                    0.0,
-                    input,
-                    &[("hidden", state), ("inter_layer", between), ("sum", output)],
-                    output,
-                ),
-                ..TrainSpec::default()
+                ..self.train(35)
             },
+        }
+    }
+
+    /// What all their trainings have, for windows of this length.
+    fn train(&self, window: usize) -> TrainSpec {
+        let [input, between, state, output] = self.dropout;
+        TrainSpec {
+            batch: 64,
+            window,
+            window_half_probability: 0.0,
+            window_deviation: 0.0,
+            window_minimum: 1,
+            learning_rate: self.learning_rate,
+            rate_scale: RateScale::Nothing,
+            cut_after: Vec::new(),
+            l2: shared_by(window, self.l2),
+            l2_in_loss: true,
+            clip: shared_by(window, 10.0),
+            masks: MaskSharing::Step,
+            forget: 0.01,
+            optimiser: OptimiserChoice::of(&AdamSettings {
+                epsilon: 1e-8,
+                ..AdamSettings::default()
+            }),
+            dropout: DropoutSpec::new(
+                0.0,
+                input,
+                &[("hidden", state), ("inter_layer", between), ("sum", output)],
+                output,
+            ),
+            ..TrainSpec::default()
         }
     }
 }
 
-/// Rows of Table 3 of which little more than the size is published; they are trained as Zaremba's medium model.
+/// The Mogrifier LSTM of Melis et al. (2019): the network above with rounds before its gates, and an average of weights in place of
+/// cuts of the rate.
+fn mogrifiers() -> Vec<Preset> {
+    let ptb = Melis {
+        set: TextSource::Ptb,
+        hidden: 912,
+        embedding: 912,
+        layers: 2,
+        learning_rate: 0.002_300,
+        l2: 2.524e-4,
+        dropout: [0.729_1, 0.291_0, 0.387_3, 0.715_7],
+        steps_of_an_epoch: 207.5,
+    };
+    let wikitext_2 = Melis {
+        set: TextSource::WikiText2,
+        hidden: 1366,
+        embedding: 272,
+        learning_rate: 0.003_288,
+        l2: 1.899e-4,
+        dropout: [0.546_9, 0.198_8, 0.221_4, 0.347_7],
+        steps_of_an_epoch: 466.0,
+        ..ptb
+    };
+    let mixed = with_two_softmaxes(wikitext_2.mogrified(6, 48));
+    vec![
+        named(
+            "ptb-mogrifier-24m",
+            "Mogrifier LSTM of Melis et al. (2019), 51.4 / 50.1; published with one word more, a reserved one",
+            ptb.mogrified(5, 84),
+        ),
+        named(
+            "wikitext2-mogrifier-35m",
+            "Mogrifier LSTM of Melis et al. (2019), two softmaxes, 57.3 / 55.1; published with one word more, a reserved one",
+            mixed,
+        ),
+    ]
+}
+
+impl Melis {
+    /// The later network, with turns of 200 steps.
+    fn mogrified(&self, rounds: usize, rank: usize) -> LanguageModelConfig {
+        let epochs = |turns: f64| self.epochs(2.0 * turns);
+        let plain = self.config();
+        LanguageModelConfig {
+            model: ModelSpec {
+                cell: CellChoice::of(&MogrifierSettings {
+                    rounds,
+                    rank,
+                    input_gate: InputGate::Capped,
+                    output: StackOutput::Sum,
+                    ..MogrifierSettings::default()
+                }),
+                ..plain.model
+            },
+            train: TrainSpec {
+                epochs: epochs(1000.0),
+                average: AverageChoice::of(&MeanAverage {
+                    patience: epochs(50.0),
+                    after: epochs(800.0),
+                }),
+                ..self.train(70)
+            },
+            ..plain
+        }
+    }
+}
+
+/// The same with two softmaxes, which read the sum of the layers as it is, and drop what they make of it at the rate of the output.
+fn with_two_softmaxes(config: LanguageModelConfig) -> LanguageModelConfig {
+    LanguageModelConfig {
+        model: ModelSpec {
+            output: config.model.hidden,
+            head: HeadChoice::of(&MixtureSettings {
+                experts: 2,
+                dropout: config.train.dropout.output,
+                ..MixtureSettings::default()
+            }),
+            ..config.model
+        },
+        ..config
+    }
+}
+
+/// Rows of Table 3 of which little more than the size is published; they are trained as Zaremba's medium model. Inan's LSTM has
+/// variational dropout: its masks serve a whole window.
 fn plain_lstms() -> Vec<Preset> {
-    let medium = |hidden, layers| {
+    let medium = |hidden, layers, masks| {
         let summed = Summed {
             window: 35,
             learning_rate: 1.0,
@@ -478,6 +660,7 @@ fn plain_lstms() -> Vec<Preset> {
                 ..ModelSpec::default()
             },
             train: TrainSpec {
+                masks,
                 dropout: DropoutSpec::new(0.0, 0.5, &[("inter_layer", 0.5)], 0.5),
                 ..summed.descent(20, 39, &schedule)
             },
@@ -487,24 +670,24 @@ fn plain_lstms() -> Vec<Preset> {
         named(
             "wikitext2-inan",
             "Table 3: tied LSTM of Inan et al. (2016), 91.5 / 87.7, without their augmented loss; training inferred",
-            medium(650, 2),
+            medium(650, 2, MaskSharing::Window),
         ),
         named(
             "wikitext2-grave",
             "Table 3: LSTM of Grave et al. (2016), - / 99.3; size and training inferred",
-            medium(1024, 1),
+            medium(1024, 1, MaskSharing::Step),
         ),
     ]
 }
 
 #[cfg(test)]
 mod tests {
-    use adaparam::recurrent::{InputGate, MelisLstmSettings, MogrifierSettings, StackOutput};
+    use adaparam::recurrent::MelisLstmSettings;
     use burn::tensor::Device;
 
     use crate::cells::CellChoice;
-    use crate::config::ModelSpec;
-    use crate::head::{HeadChoice, MixtureSettings};
+    use crate::config::{ModelSpec, TrainSpec};
+    use crate::masks::MaskSharing;
     use crate::model::LanguageModel;
     use crate::preset::preset;
 
@@ -524,6 +707,12 @@ mod tests {
             ("ptb-melis-10m", 10_001, 9_997_549),
             ("ptb-melis-24m", 10_001, 23_979_620),
             ("wikitext2-melis-24m", 33_279, 23_982_129),
+            ("ptb-mogrifier-24m", 10_001, 23_987_393),
+            ("wikitext2-mogrifier-35m", 33_279, 34_991_825),
+            ("ptb-mos", 10_000, 21_500_620),
+            ("ptb-mos-finetune", 10_000, 21_500_620),
+            ("wikitext2-mos", 33_278, 34_909_528),
+            ("wikitext2-mos-finetune", 33_278, 34_909_528),
             // As many as two layers of these sizes have: about 25M and 54M.
             ("ptb-nas-25m", 10_000, 24_933_200),
             ("ptb-nas-54m", 10_000, 53_830_000),
@@ -534,39 +723,26 @@ mod tests {
         }
     }
 
-    /// Models that have no preset: an untied highway network, and the two of Melis et al. (2019) with two softmaxes on
-    /// WikiText-2, which read the layers' sum as it is.
+    /// Models that have no preset: an untied highway network, and the LSTMs that Melis et al. (2019) compare with.
     #[test]
     fn counts_of_models_without_a_preset_are_the_published_ones() {
         let untied = preset("ptb-rhn").unwrap().config;
         let untied = untied.with("model.head.kind", "softmax").unwrap();
         assert_eq!(untied.model.parameter_count(10_000), 31_782_400);
-        let mixed = |embedding, hidden, cell| ModelSpec {
-            embedding,
-            hidden,
-            output: hidden,
-            layers: 2,
-            cell,
-            head: HeadChoice::of(&MixtureSettings {
-                experts: 2,
-                ..MixtureSettings::default()
-            }),
-            ..ModelSpec::default()
-        };
-        let lstm = CellChoice::of(&MelisLstmSettings::default());
-        let mogrifier = CellChoice::of(&MogrifierSettings {
-            rounds: 6,
-            rank: 48,
-            input_gate: InputGate::Capped,
-            output: StackOutput::Sum,
-            ..MogrifierSettings::default()
-        });
         // A reserved token more here too.
-        for (model, expected) in [
-            (mixed(428, 1211, lstm), 34_997_757),
-            (mixed(272, 1366, mogrifier), 34_991_825),
+        for (name, embedding, hidden, vocabulary, expected) in [
+            ("ptb-mogrifier-24m", 951, 951, 10_001, 23_998_976),
+            ("wikitext2-mogrifier-35m", 428, 1211, 33_279, 34_997_757),
         ] {
-            assert_eq!(model.parameter_count(33_279), expected);
+            let mogrifier = preset(name).unwrap().config.model;
+            let lstm = ModelSpec {
+                embedding,
+                hidden,
+                output: if mogrifier.output == 0 { 0 } else { hidden },
+                cell: CellChoice::of(&MelisLstmSettings::default()),
+                ..mogrifier
+            };
+            assert_eq!(lstm.parameter_count(vocabulary), expected, "{name}");
         }
     }
 
@@ -588,6 +764,34 @@ mod tests {
         let (small, others): (Vec<f32>, Vec<f32>) = numbers.partition(|w| w.abs() <= 0.04);
         assert!(small.iter().any(|w| w.abs() > 0.039));
         assert_eq!(others, vec![-2.0; 10 * 12]);
+    }
+
+    /// What nothing is published of is as in Zaremba's medium model; Inan's masks serve a window, as variational dropout has it.
+    #[test]
+    fn inferred_trainings_are_those_of_zarembas_medium_model() {
+        let train = |name: &str| preset(name).unwrap().config.train;
+        let medium = train("ptb-zaremba-medium");
+        for (name, masks, epochs) in [
+            ("ptb-nas-25m", MaskSharing::Step, 35),
+            ("ptb-nas-54m", MaskSharing::Step, 35),
+            ("wikitext2-grave", MaskSharing::Step, 39),
+            ("wikitext2-inan", MaskSharing::Window, 39),
+        ] {
+            let found = train(name);
+            assert_eq!((found.masks, found.epochs), (masks, epochs), "{name}");
+            let like = TrainSpec {
+                masks,
+                epochs,
+                dropout: found.dropout.clone(),
+                ..medium.clone()
+            };
+            assert_eq!(found, like, "{name}");
+        }
+        for name in ["ptb-nas-25m", "ptb-nas-54m"] {
+            let model = preset(name).unwrap().config.model;
+            assert!((model.bound - 0.05).abs() < 1e-12, "{name}");
+            assert!((model.embedding_bound - 0.05).abs() < 1e-12, "{name}");
+        }
     }
 
     #[test]

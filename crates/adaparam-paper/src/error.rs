@@ -13,6 +13,14 @@ pub enum PaperError {
     /// A language model or its data is at fault.
     #[error(transparent)]
     Model(#[from] LmError),
+    /// One of an experiment's models cannot be configured so.
+    #[error("in the configuration of {row}: {fault}")]
+    Row {
+        /// The model's name.
+        row: &'static str,
+        /// What is wrong with it, and what to do.
+        fault: LmError,
+    },
     /// A sweep is of nothing that the paper has.
     #[error("{}: {key} = {name}: must be one of {known}", path.display())]
     Unknown {

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use adaparam_lm::{FileNote, KeyDoc, LanguageModelConfig, TensorHead, open_model, preset, presets};
+use adaparam_lm::{
+    FileNote, KeyDoc, LanguageModelConfig, LayerSize, TensorHead, open_model, preset, presets,
+};
 use adaparam_report::number::count;
 use clap::Args;
 
@@ -53,13 +55,24 @@ impl Show {
         }
         let config = with_changes(configuration(what)?, &self.changes)?;
         config.check()?;
-        if let Some(preset) = preset(what) {
-            say!("# {}", preset.about);
+        match preset(what) {
+            Some(preset) if self.changes.is_empty() => say!("# {}", preset.about),
+            // What is said of a preset need not be true any more.
+            Some(preset) => say!("# {} with {}", preset.name, in_words(&self.changes)),
+            None => {}
         }
         print_sizes(&config, config.data.vocabulary_size());
         block(&toml::to_string_pretty(&config)?);
         Ok(Verdict::Done)
     }
+}
+
+/// `key = value, key = value`.
+fn in_words(changes: &[(String, String)]) -> String {
+    let changes = changes
+        .iter()
+        .map(|(key, value)| format!("{key} = {value}"));
+    changes.collect::<Vec<String>>().join(", ")
 }
 
 fn list() {
@@ -70,7 +83,7 @@ fn list() {
             .map_or_else(String::new, |vocabulary| {
                 millions(preset.config.model.parameter_count(vocabulary))
             });
-        say!("{:<22} {parameters:>8}  {}", preset.name, preset.about);
+        say!("{:<23} {parameters:>8}  {}", preset.name, preset.about);
     }
 }
 
@@ -160,8 +173,13 @@ fn tensors(path: &Path) -> anyhow::Result<Verdict> {
 /// Layers and parameters, as comments of a TOML file.
 fn print_sizes(config: &LanguageModelConfig, vocabulary: Option<usize>) {
     let model = &config.model;
-    for (l, (d_input, d_hidden)) in model.sizes().layers().enumerate() {
-        say!("# layer {}: {d_input} -> {d_hidden}", l + 1);
+    for (l, size) in (1..).zip(model.layer_sizes()) {
+        match size {
+            LayerSize::Layer(d_input, d_hidden) => say!("# layer {l}: {d_input} -> {d_hidden}"),
+            LayerSize::Projection(d_hidden, d_output) => {
+                say!("# projection of their output: {d_hidden} -> {d_output}");
+            }
+        }
     }
     match vocabulary {
         Some(vocabulary) => say!(

@@ -169,6 +169,12 @@ impl Plan {
         let changes = absolute_paths(self.changes.clone())?;
         let manifest = match Experiment::named(&self.what) {
             Some(experiment) => {
+                if self.systems != "own" && !experiment.card().takes_systems {
+                    bail!(
+                        "--systems: belongs to one table: say `sweep plan ptb`, `wikitext2` or `ablation`, not {}",
+                        self.what
+                    );
+                }
                 let Some(scale) = self.scale else {
                     bail!(
                         "sweep plan {}: say how large with --scale: full, medium, small or quick",
@@ -218,6 +224,7 @@ impl Plan {
             ("--scale", self.scale.is_some()),
             ("--seeds", self.seeds.is_some()),
             ("--draws", self.draws.is_some()),
+            ("--systems", self.systems != "own"),
         ];
         if let Some((flag, _)) = flags.into_iter().find(|(_, is_given)| *is_given) {
             bail!(

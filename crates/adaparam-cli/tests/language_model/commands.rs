@@ -311,6 +311,22 @@ fn every_preset_and_key_is_shown() {
         shown.contains("# 17197800 parameters with a vocabulary of 10000"),
         "{shown}"
     );
+    assert!(
+        shown.contains("# Table 2: recurrent policy, 58.7 / 56.5\n"),
+        "{shown}"
+    );
+    // What is said of a preset is true of it alone, and layers have the sizes that they have.
+    let other = tiny.done(&["show", "quick", "--set", "model.cell.kind=melis-lstm"]);
+    let head: Vec<&str> = other.lines().take(4).collect();
+    assert_eq!(
+        head,
+        [
+            "# quick with model.cell.kind = melis-lstm",
+            "# layer 1: 100 -> 200",
+            "# layer 2: 200 -> 200",
+            "# projection of their output: 200 -> 100",
+        ]
+    );
     tiny.write("again.toml", &shown);
     let again = tiny.done(&["show", "again.toml"]);
     let body = |text: &str| text.split_once("[data]").unwrap().1.to_owned();

@@ -315,6 +315,44 @@ fn what_cannot_be_planned_or_run_is_refused() {
             vec!["sweep", "plan", "ptb", "--scale", "quick", "--out", "sweep"],
             "is frozen",
         ),
+        (
+            vec![
+                "sweep",
+                "plan",
+                "robustness",
+                "--scale",
+                "quick",
+                "--systems",
+                "all",
+                "--out",
+                "x",
+            ],
+            "--systems: belongs to one table",
+        ),
+        (
+            vec![
+                "sweep",
+                "plan",
+                "efficiency",
+                "--systems",
+                "lstm",
+                "--out",
+                "x",
+            ],
+            "--systems: belongs to one table",
+        ),
+        (
+            vec![
+                "sweep",
+                "plan",
+                "tiny.toml",
+                "--systems",
+                "all",
+                "--out",
+                "x",
+            ],
+            "--systems: belongs to the paper's experiments",
+        ),
     ] {
         let told = tiny.refused(&arguments);
         assert!(told.contains(word), "{arguments:?}: no “{word}” in: {told}");

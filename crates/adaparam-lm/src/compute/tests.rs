@@ -248,16 +248,27 @@ fn dropped_weights_change_every_step_but_the_first() {
                 learner.learn(&machine.engine, weights, &window, None, None)
             });
             assert_eq!(weights, whole, "the whole weights are back");
-            let gradients = drop.gradients(learner.gradients());
-            let zeros: Vec<usize> = gradients
-                .iter()
-                .map(|gradient| gradient.iter().filter(|g| **g == 0.0).count())
+            let masks: Vec<(usize, Vec<f32>)> = drop
+                .masks()
+                .map(|(index, mask)| (index, mask.to_vec()))
                 .collect();
-            (learner.losses().to_vec(), zeros)
+            let gradients = drop.gradients(learner.gradients());
+            for (index, mask) in &masks {
+                // Just where the mask is zero.
+                for (gradient, mask) in gradients[*index].iter().zip(mask) {
+                    assert_eq!(
+                        *gradient == 0.0,
+                        *mask == 0.0,
+                        "{means:?}: {gradient}, {mask}"
+                    );
+                }
+            }
+            (learner.losses().to_vec(), masks)
         };
-        let (plain, _) = losses(0.0, 0);
-        let (one, zeros) = losses(0.5, 0);
+        let (plain, none) = losses(0.0, 0);
+        let (one, masks) = losses(0.5, 0);
         let (other, _) = losses(0.5, 1);
+        assert!(none.is_empty());
         let (first, later) = one.split_at(2);
         assert_eq!(first, &plain[..2], "{means:?}");
         assert_eq!(first, &other[..2], "{means:?}");
@@ -265,12 +276,16 @@ fn dropped_weights_change_every_step_but_the_first() {
         for ((one, plain), other) in pairs {
             assert!((one - plain).abs() > 1e-7 && (one - other).abs() > 1e-7);
         }
-        for index in model.recurrent_weights() {
+        let places: Vec<usize> = masks.iter().map(|(index, _)| *index).collect();
+        assert_eq!(places, model.recurrent_weights());
+        for (index, mask) in masks {
             let count = whole.slices()[index].len();
-            // Half of them, within six standard deviations; the rest have a gradient.
+            assert_eq!(mask.len(), count);
+            let zeros = mask.iter().filter(|kept| **kept == 0.0).count();
+            // Half of them, within six standard deviations.
             let allowed = 3.0 * (count as f64).sqrt();
-            let off = (zeros[index] as f64 - count as f64 / 2.0).abs();
-            assert!(off < allowed, "{} of {count}", zeros[index]);
+            let off = (zeros as f64 - count as f64 / 2.0).abs();
+            assert!(off < allowed, "{zeros} of {count}");
         }
     }
 }

@@ -12,7 +12,7 @@ mod version_1;
 
 pub use data::{DataSpec, TextSource};
 pub use key::KeyDoc;
-pub use model::ModelSpec;
+pub use model::{LayerSize, ModelSpec};
 pub use precision::TrainPrecision;
 pub use train::{DropoutSpec, RateScale, TrainSpec};
 pub(crate) use version_1::Config as Version1;

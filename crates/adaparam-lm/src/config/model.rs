@@ -54,6 +54,15 @@ adaparam::settings! {
     }
 }
 
+/// The sizes of what a part of the stack reads and gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerSize {
+    /// A recurrent layer.
+    Layer(usize, usize),
+    /// A linear map behind the layers.
+    Projection(usize, usize),
+}
+
 impl ModelSpec {
     pub(super) fn check_all(&self) -> Result<(), LmError> {
         self.check().map_err(in_section("model"))?;
@@ -102,6 +111,25 @@ impl ModelSpec {
         let shapes = self.parameter_shapes(vocabulary);
         let counts = shapes.iter().map(ParameterShape::count);
         counts.fold(0, usize::saturating_add)
+    }
+
+    /// What each layer reads and gives, the lowest first, and behind them the projection of layers that have one; nothing is drawn.
+    pub fn layer_sizes(&self) -> Vec<LayerSize> {
+        let model = self.undrawn(1);
+        let layers = model.layers();
+        let mut sizes: Vec<LayerSize> = Vec::new();
+        let mut width = layers.d_input();
+        for state in layers.states() {
+            // The first state of a layer is what it gives.
+            if state.layer() == Some(sizes.len()) {
+                sizes.push(LayerSize::Layer(width, state.width));
+                width = state.width;
+            }
+        }
+        if width != layers.d_output() {
+            sizes.push(LayerSize::Projection(width, layers.d_output()));
+        }
+        sizes
     }
 
     /// Whether the cell has recurrent weights, whose entries can be dropped.
@@ -158,5 +186,48 @@ pub(super) fn in_section(section: &'static str) -> impl FnOnce(Fault) -> RunErro
     move |fault| {
         let fault = fault.within(section);
         RunError::value(fault.key, fault.value, fault.rule)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LayerSize::{Layer, Projection};
+    use super::*;
+    use crate::preset::preset;
+
+    #[test]
+    fn layers_say_their_sizes_and_a_projection_behind_them() {
+        for (name, expected) in [
+            (
+                "ptb-awd",
+                vec![Layer(400, 1150), Layer(1150, 1150), Layer(1150, 400)],
+            ),
+            ("ptb-17m", vec![Layer(400, 1150), Layer(1150, 400)]),
+            (
+                "ptb-melis-10m",
+                vec![Layer(268, 1194), Projection(1194, 268)],
+            ),
+            ("ptb-melis-24m", vec![Layer(723, 723); 4]),
+        ] {
+            assert_eq!(
+                preset(name).unwrap().config.model.layer_sizes(),
+                expected,
+                "{name}"
+            );
+        }
+        // Whatever the cell, as its own sizes have it.
+        for kind in Cells::kinds() {
+            let model = ModelSpec {
+                embedding: 5,
+                hidden: 7,
+                cell: CellChoice::named(kind.name),
+                ..ModelSpec::default()
+            };
+            let expected = match kind.name {
+                "melis-lstm" => vec![Layer(5, 7), Layer(7, 7), Projection(7, 5)],
+                _ => vec![Layer(5, 7), Layer(7, 5)],
+            };
+            assert_eq!(model.layer_sizes(), expected, "{}", kind.name);
+        }
     }
 }

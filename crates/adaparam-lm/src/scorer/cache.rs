@@ -295,6 +295,7 @@ mod tests {
             ),
             ("window=2.5", "must be a whole number"),
             ("window=-3", "must be a whole number"),
+            ("window=99999999999999999999999", "is too large"),
             ("theta=NaN", "--cache theta = NaN: must be from 0"),
             ("theta=-1", "--cache theta = -1.0: must be from 0"),
             ("theta=inf", "--cache theta = inf: must be from 0"),

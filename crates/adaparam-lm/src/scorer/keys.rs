@@ -1,5 +1,7 @@
 //! Settings as they are typed after a flag: `window=500,theta=1,lambda=0.1`.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use adaparam::settings::{Settings, nearest};
 use adaparam_runs::RunError;
 
@@ -71,7 +73,12 @@ fn shown(text: &str) -> &str {
 
 /// A whole number of at least 0.
 pub(super) fn whole(value: &str) -> Result<usize, &'static str> {
-    value.parse().map_err(|_| "must be a whole number above 0")
+    value
+        .parse()
+        .map_err(|error: ParseIntError| match error.kind() {
+            IntErrorKind::PosOverflow => "is too large for this machine: give a smaller number",
+            _ => "must be a whole number above 0",
+        })
 }
 
 /// Any number; rules say which.

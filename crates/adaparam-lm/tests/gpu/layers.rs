@@ -4,8 +4,11 @@ use adaparam::adapt::{Ia3, Svf, linear_weights};
 use adaparam::parameters::Parameters;
 use adaparam::policy::{GluPolicyConfig, MlpPolicyConfig};
 use adaparam::recurrent::{
-    AdaptiveLstmConfig, Bidirectional, GruSettings, LstmConfig, ProjectedLstmConfig, Recurrent,
-    StackSizes,
+    AdaptiveGruSettings, AdaptiveLstmConfig, AdaptiveRnnSettings, Bidirectional, GruSettings,
+    HyperLstmSettings, LstmConfig, MelisLstmSettings, MiLstmSettings, MiRnnSettings,
+    MinGruSettings, MinLstmSettings, MlstmSettings, MogrifierSettings, MrnnSettings, NasSettings,
+    ProjectedLstmConfig, Recurrent, RhnSettings, RnnSettings, SlstmSettings, StackSizes,
+    SvaLstmSettings,
 };
 use adaparam::{AdaptLinearConfig, Adaptation, AdaptiveFeedForwardConfig};
 use burn::module::Module;
@@ -149,12 +152,7 @@ fn recurrent(gpu: &Device) {
             layers.forward_ragged(x, &lengths, None, None).0
         },
     );
-    compare(
-        "GRU",
-        gpu,
-        |device| GruSettings::default().stack(StackSizes::new(5, 6, 2), device),
-        |layers, device| layers.forward(input([3, 4, 5], device), None, None).0,
-    );
+    every_cell(gpu);
     compare(
         "LSTM with a projection",
         gpu,
@@ -170,6 +168,39 @@ fn recurrent(gpu: &Device) {
             layers.forward_ragged(x, &lengths).output
         },
     );
+}
+
+/// Two layers of every other kind of cell.
+fn every_cell(gpu: &Device) {
+    macro_rules! every {
+        ($($kind:ident),* $(,)?) => {
+            $(compare(
+                stringify!($kind),
+                gpu,
+                |device| $kind::default().stack(StackSizes::new(5, 6, 2), device),
+                |layers, device| layers.forward(input([3, 4, 5], device), None, None).0,
+            );)*
+        };
+    }
+    every![
+        GruSettings,
+        HyperLstmSettings,
+        MelisLstmSettings,
+        MiLstmSettings,
+        MiRnnSettings,
+        MinGruSettings,
+        MinLstmSettings,
+        MlstmSettings,
+        MogrifierSettings,
+        MrnnSettings,
+        NasSettings,
+        RhnSettings,
+        RnnSettings,
+        SlstmSettings,
+        SvaLstmSettings,
+        AdaptiveRnnSettings,
+        AdaptiveGruSettings,
+    ];
 }
 
 #[test]

@@ -155,8 +155,10 @@ impl Judge<'_> {
         if self.study.scale != Scale::Full {
             return self.not_judged(wording, "about models of the paper's size");
         }
-        let runs = &self.study.collected.manifest.runs;
-        let epochs = runs.iter().map(|run| run.config.train.epochs).min();
+        // Of the models that the sentence is about: those of others have schedules of their own.
+        let planned = self.study.collected.manifest.runs.iter();
+        let about = planned.filter(|run| rows.contains(&run.row.as_str()));
+        let epochs = about.map(|run| run.config.train.epochs).min();
         if let Some(epochs) = epochs.filter(|&epochs| epochs < PAPER_EPOCHS) {
             let reason = format!("about {PAPER_EPOCHS} epochs, and these models have {epochs}");
             return self.not_judged(wording, &reason);

@@ -30,6 +30,17 @@ pub(super) fn study_of_seeds(
     scale: Scale,
     score: impl Fn(&str, u64) -> Option<f64>,
 ) -> Study {
+    study_of_systems(Systems::Own, seeds, experiment, scale, score)
+}
+
+/// The same with other models beside the paper's own.
+pub(super) fn study_of_systems(
+    systems: Systems,
+    seeds: u64,
+    experiment: Experiment,
+    scale: Scale,
+    score: impl Fn(&str, u64) -> Option<f64>,
+) -> Study {
     let choices = PlanChoices {
         scale,
         seeds: if experiment == Experiment::Robustness {
@@ -38,7 +49,7 @@ pub(super) fn study_of_seeds(
             seeds
         },
         draws: (experiment == Experiment::Robustness).then_some(10),
-        systems: Systems::Own,
+        systems,
         changes: Vec::new(),
     };
     let manifest = experiment.plan(&choices, Path::new("")).unwrap();

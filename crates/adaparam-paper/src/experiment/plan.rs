@@ -77,7 +77,7 @@ impl Experiment {
                         config.train = drawn(&config.train, seed, draw);
                         id = format!("{id}-draw-{draw:03}");
                     }
-                    config.check()?;
+                    config.check().map_err(in_row(*row))?;
                     runs.push(RunSpec::new(id, row.key, row.label, draw, config));
                 }
             }
@@ -98,7 +98,8 @@ impl Experiment {
             return rows
                 .map(|row| {
                     let config = self.full_size(&row, data_folder)?;
-                    Ok((row, with_changes(config, &choices.changes, "")?))
+                    let config = with_changes(config, &choices.changes, "");
+                    Ok((row, config.map_err(in_row(row))?))
                 })
                 .collect();
         }
@@ -115,11 +116,7 @@ impl Experiment {
                 None => reference.clone(),
             };
             let parameters = reference.model.parameter_count(vocabulary);
-            let mut config = with_cell_of(&row, reference);
-            for (key, value) in row.made_by {
-                config = config.with(key, value)?;
-            }
-            keep_sites(&mut config);
+            let mut config = made_by(&row, with_cell_of(&row, reference))?;
             if config.model.head.settings().kind() == "softmax" {
                 // Two matrices with a row for each word instead of one: rows of half the size.
                 config.model.embedding = config.model.embedding.div_ceil(2);
@@ -127,7 +124,8 @@ impl Experiment {
             config.model = with_parameters(&config.model, vocabulary, parameters);
             config.train = training_of(&row, choices.scale, &config.train);
             // What a person says about training holds for every row.
-            Ok((row, with_changes(config, &choices.changes, "train.")?))
+            let config = with_changes(config, &choices.changes, "train.");
+            Ok((row, config.map_err(in_row(row))?))
         })
         .collect()
     }
@@ -151,10 +149,11 @@ impl Experiment {
             Group::Own => with_cell_of(row, preset),
             // As published.
             Group::Quoted => preset,
+            Group::Related if !row.preset.is_empty() => preset,
             Group::Related => {
                 let vocabulary = vocabulary_size(&preset, data_folder)?;
                 let parameters = preset.model.parameter_count(vocabulary);
-                let mut config = with_cell_of(row, preset);
+                let mut config = made_by(row, with_cell_of(row, preset))?;
                 config.model = with_parameters(&config.model, vocabulary, parameters);
                 config.train = training_of(row, Scale::Full, &config.train);
                 config
@@ -183,6 +182,18 @@ fn with_cell_of(row: &ModelRow, mut config: LanguageModelConfig) -> LanguageMode
     config
 }
 
+/// The same configuration with what makes a row's system besides its cell.
+fn made_by(
+    row: &ModelRow,
+    mut config: LanguageModelConfig,
+) -> Result<LanguageModelConfig, LmError> {
+    for (key, value) in row.made_by {
+        config = config.with(key, value)?;
+    }
+    keep_sites(&mut config);
+    Ok(config)
+}
+
 /// Leaves dropout only at sites that the cell has.
 fn keep_sites(config: &mut LanguageModelConfig) {
     let sites = config.model.site_kinds();
@@ -199,6 +210,14 @@ fn with_changes(
         config = config.with(key, value)?;
     }
     Ok(config)
+}
+
+/// An error that says of which row it is: a change may fit one configuration and not another.
+fn in_row(row: ModelRow) -> impl FnOnce(LmError) -> PaperError {
+    move |fault| PaperError::Row {
+        row: row.key,
+        fault,
+    }
 }
 
 /// The words that the configuration learns from.
@@ -286,6 +305,165 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Of a run that others have published: its row, the kind of its cell, epochs and parameters.
+    type Published = (&'static str, &'static str, u64, usize);
+
+    /// With one word less than where a reserved one is counted: 724 parameters of a Melis LSTM of 723 units.
+    const OF_TABLE_2: [Published; 6] = [
+        ("zaremba", "lstm", 55, 66_022_000),
+        ("rhn", "rhn", 500, 23_482_400),
+        ("nas", "nas", 35, 53_830_000),
+        ("tg-sc-10m", "melis-lstm", 241, 9_997_549 - 269),
+        ("tg-sc", "melis-lstm", 241, 23_979_620 - 724),
+        ("awd-lstm", "lstm", 500, 24_221_600),
+    ];
+    const OF_TABLE_3: [Published; 4] = [
+        ("grave", "lstm", 39, 42_502_654),
+        ("inan", "lstm", 39, 28_429_178),
+        ("awd-lstm", "lstm", 750, 33_556_078),
+        ("tg-sc", "melis-lstm", 107, 23_982_129 - 150),
+    ];
+    const RELATED: [&str; 15] = [
+        "rnn",
+        "gru",
+        "mrnn",
+        "mlstm",
+        "mi-rnn",
+        "mi-lstm",
+        "hyper-lstm",
+        "mogrifier",
+        "min-gru",
+        "min-lstm",
+        "slstm",
+        "lstm-mos",
+        "recurrent-mos",
+        "adaptive-rnn",
+        "adaptive-gru",
+    ];
+
+    fn full(experiment: Experiment, systems: Systems) -> Vec<RunSpec> {
+        let choices = PlanChoices {
+            systems,
+            seeds: 1,
+            ..choices(Scale::Full)
+        };
+        planned(experiment, &choices).runs
+    }
+
+    #[test]
+    fn full_plans_have_the_papers_own_models_and_the_quoted_ones_as_published() {
+        let of_ptb = [
+            "lstm",
+            "static",
+            "recurrent-14m",
+            "recurrent",
+            "recurrent-24m",
+        ];
+        let of_wikitext_2 = ["lstm", "static", "recurrent", "recurrent-32m"];
+        for (experiment, own, quoted) in [
+            (Experiment::Ptb, &of_ptb[..], &OF_TABLE_2[..]),
+            (Experiment::WikiText2, &of_wikitext_2, &OF_TABLE_3),
+        ] {
+            let paper = full(experiment, Systems::Paper);
+            let keys: Vec<&str> = paper.iter().map(|run| run.row.as_str()).collect();
+            let expected = own.iter().copied().chain(quoted.iter().map(|row| row.0));
+            assert_eq!(keys, expected.collect::<Vec<&str>>());
+            for run in &paper[..own.len()] {
+                assert_eq!(run.config.train.epochs, 190, "{}", run.id);
+            }
+            for (run, expected) in paper[own.len()..].iter().zip(quoted) {
+                let kind = run.config.model.cell.settings().kind();
+                let found = (kind, run.config.train.epochs, parameters(run) as usize);
+                assert_eq!(found, (expected.1, expected.2, expected.3), "{}", run.id);
+            }
+            let all = full(experiment, Systems::All);
+            assert_eq!(all[..paper.len()], paper);
+            let more: Vec<&str> = all[paper.len()..]
+                .iter()
+                .map(|run| run.row.as_str())
+                .collect();
+            assert_eq!(more, RELATED);
+        }
+    }
+
+    #[test]
+    fn full_plans_have_related_systems_as_large_as_the_papers_own_or_as_published() {
+        for (experiment, own, mogrifier) in [
+            // A reserved word less, as above.
+            (Experiment::Ptb, 17_197_800, (964, 23_987_393 - 913)),
+            (Experiment::WikiText2, 26_532_278, (429, 34_991_825 - 273)),
+        ] {
+            let all = full(experiment, Systems::All);
+            for key in RELATED {
+                let run = all.iter().find(|run| run.row == key).unwrap();
+                let kind = match key {
+                    "lstm-mos" => "lstm",
+                    "recurrent-mos" => "adaptive-lstm",
+                    key => key,
+                };
+                assert_eq!(run.config.model.cell.settings().kind(), kind);
+                let (epochs, count) = (run.config.train.epochs, parameters(run));
+                if key == "mogrifier" {
+                    assert_eq!((epochs, count as usize), mogrifier);
+                } else {
+                    assert_eq!(epochs, 190, "{key}");
+                    let ratio = count / f64::from(own);
+                    assert!((ratio - 1.0).abs() < 0.01, "{key}: {ratio}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn related_systems_are_the_same_at_full_scale_and_below() {
+        for experiment in [Experiment::Ptb, Experiment::WikiText2, Experiment::Ablation] {
+            let small = PlanChoices {
+                systems: Systems::All,
+                ..choices(Scale::Small)
+            };
+            let (small, full) = (
+                planned(experiment, &small).runs,
+                full(experiment, Systems::All),
+            );
+            let rows = experiment.systems(Scale::Full).into_iter();
+            for row in rows.filter(|row| row.group == Group::Related) {
+                let cell = |runs: &[RunSpec]| {
+                    let run = runs.iter().find(|run| run.row == row.key).unwrap();
+                    let mut values = run.config.model.cell.settings().values();
+                    // Sizes are those of the scale, and of the preset where there is one.
+                    for size in ["latent", "hyper"] {
+                        values.remove(size);
+                    }
+                    if !row.preset.is_empty() {
+                        for size in ["rounds", "rank"] {
+                            values.remove(size);
+                        }
+                    }
+                    values
+                };
+                assert_eq!(cell(&small), cell(&full), "{}", row.key);
+                // Without a preset, too.
+                let unpublished = row.with_preset("");
+                let plan =
+                    experiment.plan_of(vec![unpublished], &choices(Scale::Full), Path::new(""));
+                assert_eq!(cell(&plan.unwrap().runs), cell(&small), "{}", row.key);
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_that_one_model_does_not_take_is_told_with_its_name() {
+        let choices = PlanChoices {
+            systems: Systems::Paper,
+            changes: vec![("train.cut_after".to_owned(), "[4, 5]".to_owned())],
+            ..choices(Scale::Full)
+        };
+        let told = Experiment::Ptb.plan(&choices, Path::new("")).unwrap_err();
+        let told = told.to_string();
+        let expected = "in the configuration of zaremba: train.schedule.kind = decay";
+        assert!(told.starts_with(expected), "{told}");
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct ModelRow {
     pub(super) cell_kind: &'static str,
     /// Its cell, given that of its preset or, at a smaller scale, of the paper's own model there.
     pub(super) cell: fn(&CellChoice) -> CellChoice,
-    /// What makes the system, besides its cell, below full scale: keys with their values.
+    /// What makes the system, besides its cell, wherever it is not its preset: keys with their values.
     pub(super) made_by: &'static [(&'static str, &'static str)],
     /// How many softmaxes its head mixes; 0 for the head of its preset.
     pub(super) experts: usize,
@@ -114,6 +114,11 @@ impl ModelRow {
         }
     }
 
+    /// The same row with the preset that is as published.
+    pub(super) const fn with_preset(self, preset: &'static str) -> Self {
+        Self { preset, ..self }
+    }
+
     /// The same row as one that the paper's table does not have.
     pub(super) const fn related(self) -> Self {
         Self {
@@ -127,7 +132,7 @@ impl ModelRow {
         Self { cell_kind, ..self }
     }
 
-    /// The same row with these keys below full scale.
+    /// The same row with these keys wherever it is not its preset.
     pub(super) const fn made_by(self, made_by: &'static [(&'static str, &'static str)]) -> Self {
         Self { made_by, ..self }
     }

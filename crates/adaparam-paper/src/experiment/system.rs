@@ -3,7 +3,7 @@
 //! At full scale a system is a preset, as published. Below, it is trained as the paper's own models are there, with as
 //! many parameters: what its authors say about training counts only where it is part of the system.
 
-use adaparam_lm::{CellChoice, Cells, Family, nearest, preset};
+use adaparam_lm::{CellChoice, Cells, Family, TextSource, nearest, preset};
 use adaparam_runs::RunError;
 
 use super::Experiment;
@@ -108,7 +108,7 @@ fn of_table_2() -> Vec<ModelRow> {
         system!("tg-sc-10m", "TG-SC LSTM, Melis et al. 2017, 10M", "melis-lstm")
             .published("ptb-melis-10m", Some("10M"), Some(62.4), 60.1)
             .remarked("The numbers are those of depth 4; the best model of 10M that its authors have is of depth 1: 61.8 and \
-                 59.6.")
+                 59.6. That one is run here: of depth 4 no configuration is known.")
             .in_another_size(),
         system!("tg-sc", "TG-SC LSTM, Melis et al. 2017", "melis-lstm")
             .published("ptb-melis-24m", Some("24M"), Some(60.9), 58.3),
@@ -148,8 +148,12 @@ fn with_latent(kind: &str, size: &str, own: &CellChoice) -> CellChoice {
     CellChoice::new(kind, values.collect()).unwrap_or_else(|_| CellChoice::named(kind))
 }
 
-/// Systems of the paper's related work, and newer ones.
-fn related() -> Vec<ModelRow> {
+/// Systems of the paper's related work, and newer ones, with the presets of a text where they have any.
+fn related(text: TextSource) -> Vec<ModelRow> {
+    let mogrifier = match text {
+        TextSource::WikiText2 => "wikitext2-mogrifier-35m",
+        _ => "ptb-mogrifier-24m",
+    };
     let rows = vec![
         system!("rnn", "RNN", "rnn"),
         system!("gru", "GRU, Cho et al. 2014", "gru"),
@@ -168,7 +172,8 @@ fn related() -> Vec<ModelRow> {
             "Mogrifier LSTM, Melis et al. 2019",
             "mogrifier"
         )
-        .made_by(MOGRIFIER),
+        .made_by(MOGRIFIER)
+        .with_preset(mogrifier),
         system!("min-gru", "minGRU, Feng et al. 2024", "min-gru"),
         system!("min-lstm", "minLSTM, Feng et al. 2024", "min-lstm"),
         system!("slstm", "sLSTM, Beck et al. 2024", "slstm"),
@@ -218,7 +223,7 @@ impl Experiment {
             Self::Robustness | Self::Efficiency | Self::Choices => Vec::new(),
         };
         let related = if self.card().takes_systems {
-            related()
+            related(self.text(Scale::Full))
         } else {
             Vec::new()
         };
@@ -285,6 +290,13 @@ impl Experiment {
 
     fn no_such_system(self, name: &str, scale: Scale, all: &[ModelRow]) -> RunError {
         let larger = self.systems(Scale::Full);
+        let keys: Vec<&str> = all.iter().map(|row| row.key).collect();
+        let keys = format!("there are own, paper, all, or of {}", keys.join(", "));
+        if name.is_empty() {
+            let rule =
+                format!("a name is missing: leave out a comma too many, or the flag; {keys}");
+            return RunError::value("--systems", "(nothing)", rule);
+        }
         let rule = if ALONE.contains(&name) {
             "own, paper and all stand alone: give one of them, or names of systems".to_owned()
         } else if larger.iter().any(|row| row.key == name) {
@@ -293,14 +305,10 @@ impl Experiment {
                 scale.name()
             )
         } else {
-            let keys: Vec<&str> = all.iter().map(|row| row.key).collect();
-            let hint = nearest(name, keys.iter().copied().chain(ALONE))
+            let known = all.iter().map(|row| row.key).chain(ALONE);
+            let hint = nearest(name, known)
                 .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-            format!(
-                "{} has no system of this name; {hint}there are own, paper, all, or of {}",
-                self.name(),
-                keys.join(", ")
-            )
+            format!("{} has no system of this name; {hint}{keys}", self.name())
         };
         RunError::value("--systems", name, rule)
     }
@@ -363,6 +371,13 @@ mod tests {
         assert!(error.contains("did you mean `recurrent`?"), "{error}");
         let error = chosen("all,lstm", Scale::Small).unwrap_err().to_string();
         assert!(error.contains("own, paper and all stand alone"), "{error}");
+        for missing in ["", " ", "lstm,,gru", "lstm,"] {
+            let error = chosen(missing, Scale::Small).unwrap_err().to_string();
+            assert!(
+                error.contains("--systems = (nothing): a name is missing"),
+                "{error}"
+            );
+        }
         let error = chosen("recurrent-24m", Scale::Small)
             .unwrap_err()
             .to_string();

@@ -93,16 +93,21 @@ impl Case {
         }
     }
 
-    /// The cell of a golden file, or of a name such as they have, where `has` tells its parameters.
+    /// The cell of a name such as golden files have, where `has` tells its parameters.
     ///
     /// # Panics
     ///
     /// Panics if there is no such cell.
     pub(crate) fn named(name: &str, has: impl Fn(&str) -> bool) -> Self {
+        Self::find(name, has).unwrap_or_else(|| panic!("no cell is called {name}"))
+    }
+
+    /// The same, if there is such a cell.
+    pub(crate) fn find(name: &str, has: impl Fn(&str) -> bool) -> Option<Self> {
         let count = |name: &dyn Fn(usize) -> bool| (1..100).take_while(|i| name(*i)).count();
         let bias = has("b_f") || has("b_r") || has("b") || has("b_0");
         let family = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        match family.trim_end_matches('-') {
+        Some(match family.trim_end_matches('-') {
             "rnn" => Self::new(name, RnnSettings { bias }, equations::rnn, H, named(&PLAIN)),
             "lstm" => {
                 let settings = LstmSettings {
@@ -139,10 +144,10 @@ impl Case {
             "mogrifier" => {
                 let is_round = |i: usize| has(&format!("q_{i}")) || has(&format!("r_{i}"));
                 let rounds = count(&is_round);
-                Self::mogrifier(name, InputGate::Free, rounds, 0)
+                Self::mogrifier(name, InputGate::Free, [rounds, 0], true)
             }
-            other => panic!("no cell is called {other}"),
-        }
+            _ => return None,
+        })
     }
 
     fn melis(name: &str, input_gate: InputGate, bias: bool) -> Self {
@@ -229,16 +234,26 @@ impl Case {
         Self::new(name, settings, equations::mi_lstm, HC, parameters)
     }
 
-    fn mogrifier(name: &str, input_gate: InputGate, rounds: usize, rank: usize) -> Self {
-        let mut parameters = within("main", usual(&GATES));
+    fn mogrifier(
+        name: &str,
+        input_gate: InputGate,
+        [rounds, rank]: [usize; 2],
+        bias: bool,
+    ) -> Self {
+        let (step, gates): (Step, &[&str]) = match input_gate {
+            InputGate::Free => (equations::mogrifier, &GATES),
+            InputGate::Capped => (equations::capped_mogrifier, &GATES),
+            InputGate::Tied => (equations::tied_mogrifier, &GATES[1..]),
+        };
+        let mut parameters = within("main", usual(gates));
         for i in 0..rounds {
-            let (letter, bias) = if i % 2 == 0 { ("Q", "q") } else { ("R", "r") };
+            let (letter, small) = if i % 2 == 0 { ("Q", "q") } else { ("R", "r") };
             let number = i + 1;
             let weight = format!("{letter}_{number}");
             let mut add = |path: &str, name: String| {
                 parameters.push((format!("rounds.{i}.{path}"), vec![name]));
             };
-            add("bias", format!("{bias}_{number}"));
+            add("bias", format!("{small}_{number}"));
             if rank == 0 {
                 add("weight", weight);
             } else {
@@ -250,16 +265,19 @@ impl Case {
             rounds,
             rank,
             input_gate,
+            bias,
             ..MogrifierSettings::default()
-        };
-        let step = match input_gate {
-            InputGate::Capped => equations::capped_mogrifier,
-            _ => equations::mogrifier,
         };
         Self::new(name, settings, step, HC, parameters)
     }
 
-    pub(crate) fn hyper(name: &str, layer_norm: bool, [hyper, embedding]: [usize; 2]) -> Self {
+    /// `plus_one` says that 1 is added to the forget gates.
+    pub(crate) fn hyper(
+        name: &str,
+        layer_norm: bool,
+        plus_one: bool,
+        [hyper, embedding]: [usize; 2],
+    ) -> Self {
         let hats = ["i^", "f^", "z^", "o^"];
         let mut parameters = usual(&GATES);
         parameters.extend(within("hyper", usual(&hats)));
@@ -283,15 +301,19 @@ impl Case {
             hyper,
             embedding,
             layer_norm,
-            forget_bias: 0.0,
+            forget_bias: if plus_one { 1.0 } else { 0.0 },
+        };
+        let step = if plus_one {
+            equations::hyper_lstm_plus_one
+        } else {
+            equations::hyper_lstm
         };
         let letters = &["h", "c", "h^", "c^"];
-        Self::new(name, settings, equations::hyper_lstm, letters, parameters)
+        Self::new(name, settings, step, letters, parameters)
     }
 
-    fn minimal(name: &str, candidate: MinimalCandidate, is_lstm: bool) -> Self {
+    fn minimal(name: &str, candidate: MinimalCandidate, is_lstm: bool, bias: bool) -> Self {
         use MinimalCandidate::{Linear, Positive};
-        let bias = true;
         if is_lstm {
             let step = match candidate {
                 Linear => equations::min_lstm,
@@ -309,15 +331,12 @@ impl Case {
         }
     }
 
-    pub(crate) fn slstm(name: &str, forget_gate: ForgetGate) -> Self {
+    pub(crate) fn slstm(name: &str, forget_gate: ForgetGate, bias: bool) -> Self {
         let step = match forget_gate {
             ForgetGate::Sigmoid => equations::slstm,
             ForgetGate::Exponential => equations::exponential_slstm,
         };
-        let settings = SlstmSettings {
-            forget_gate,
-            bias: true,
-        };
+        let settings = SlstmSettings { forget_gate, bias };
         Self::new(name, settings, step, &["h", "c", "n", "m"], usual(&GATES))
     }
 
@@ -402,18 +421,26 @@ impl Case {
         for depth in [1, 2, 4] {
             all.push(Self::rhn(&format!("rhn-{depth}"), depth));
         }
-        for (rounds, rank) in [(0, 0), (1, 0), (4, 0), (5, 0), (5, 2)] {
-            for gate in [InputGate::Free, InputGate::Capped] {
+        for gate in [InputGate::Free, InputGate::Capped, InputGate::Tied] {
+            for [rounds, rank] in [[0, 0], [1, 0], [4, 0], [5, 0], [5, 2]] {
                 let name = format!("mogrifier-{rounds}, rank {rank}, {gate:?}");
-                all.push(Self::mogrifier(&name, gate, rounds, rank));
+                all.push(Self::mogrifier(&name, gate, [rounds, rank], true));
+            }
+            let name = format!("mogrifier-5, rank 0, {gate:?}{}", told(false));
+            all.push(Self::mogrifier(&name, gate, [5, 0], false));
+        }
+        for layer_norm in [false, true] {
+            for plus_one in [false, true] {
+                let name = format!("hyper-lstm, normalised: {layer_norm}, plus one: {plus_one}");
+                all.push(Self::hyper(&name, layer_norm, plus_one, [3, 2]));
             }
         }
-        all.push(Self::hyper("hyper-lstm", false, [3, 2]));
-        all.push(Self::hyper("normalised hyper-lstm", true, [3, 2]));
         for candidate in [MinimalCandidate::Linear, MinimalCandidate::Positive] {
             for is_lstm in [false, true] {
-                let name = format!("minimal, {candidate:?}, LSTM: {is_lstm}");
-                all.push(Self::minimal(&name, candidate, is_lstm));
+                for bias in [true, false] {
+                    let name = format!("minimal, {candidate:?}, LSTM: {is_lstm}{}", told(bias));
+                    all.push(Self::minimal(&name, candidate, is_lstm, bias));
+                }
             }
         }
         for start in [PolicyStart::Paper, PolicyStart::Identity] {
@@ -432,7 +459,10 @@ impl Case {
             }
         }
         for gate in [ForgetGate::Sigmoid, ForgetGate::Exponential] {
-            all.push(Self::slstm(&format!("slstm, {gate:?}"), gate));
+            for bias in [true, false] {
+                let name = format!("slstm, {gate:?}{}", told(bias));
+                all.push(Self::slstm(&name, gate, bias));
+            }
         }
         all
     }
@@ -529,6 +559,11 @@ impl Case {
         });
         results
     }
+}
+
+/// What the name of a case says of its bias.
+fn told(bias: bool) -> &'static str {
+    if bias { "" } else { ", without a bias" }
 }
 
 fn in_layer(path: &str) -> String {

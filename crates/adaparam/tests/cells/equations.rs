@@ -207,6 +207,11 @@ pub(crate) fn capped_mogrifier(p: &Named, x: &Value, state: &[Value]) -> Vec<Val
     capped_lstm(p, &x, &[h, state[1].clone()])
 }
 
+pub(crate) fn tied_mogrifier(p: &Named, x: &Value, state: &[Value]) -> Vec<Value> {
+    let (x, h) = mogrified(p, x, &state[0]);
+    tied_lstm(p, &x, &[h, state[1].clone()])
+}
+
 /// Feng et al. 2024, section 3.1.
 pub(crate) fn min_gru(p: &Named, x: &Value, state: &[Value]) -> Vec<Value> {
     let z = (x.through(&p.get("W_z")) + p.bias("b_z")).sigmoid();
@@ -279,11 +284,20 @@ fn normalised(p: &Named, s: &str, u: &Value) -> Value {
 
 /// Ha et al. 2016, appendix A.2, with the current state of the hyper cell. Its own names end in `^`: `W_i^` reads `[h; x]`.
 pub(crate) fn hyper_lstm(p: &Named, x: &Value, state: &[Value]) -> Vec<Value> {
+    hyper_lstm_of(p, x, state, 0.0)
+}
+
+/// As the released code has it: 1 is added to the forget gates of both cells, behind the normalisation.
+pub(crate) fn hyper_lstm_plus_one(p: &Named, x: &Value, state: &[Value]) -> Vec<Value> {
+    hyper_lstm_of(p, x, state, 1.0)
+}
+
+fn hyper_lstm_of(p: &Named, x: &Value, state: &[Value], forget_bias: f64) -> Vec<Value> {
     let [h, c, hyper_h, hyper_c] = [0, 1, 2, 3].map(|index| state[index].clone());
     let gates = |mark: &str, [i, f, z, o]: [Value; 4], c: Value| {
         let normal = |s: &str, u: &Value| normalised(p, &format!("{s}{mark}"), u);
         let [i, f, z, o] = [("i", i), ("f", f), ("z", z), ("o", o)].map(|(s, u)| normal(s, &u));
-        let c = f.sigmoid() * c + i.sigmoid() * z.tanh();
+        let c = f.plus(forget_bias).sigmoid() * c + i.sigmoid() * z.tanh();
         [o.sigmoid() * normal("c", &c).tanh(), c]
     };
     let both = h.beside(x);

@@ -64,9 +64,14 @@ impl Golden {
         };
         let (of_input, input) = take("input");
         let (of_output, cotangent) = take("cotangent");
-        let (&[steps, batch, d_input], &[_, _, hidden]) = (&of_input[..], &of_output[..]) else {
-            fault("input and cotangent have three axes");
+        let (&[steps, batch, d_input], &[t, b, hidden]) = (&of_input[..], &of_output[..]) else {
+            fault("input and cotangent must have three axes");
         };
+        if [steps, batch] != [t, b] || input.is_empty() || cotangent.is_empty() {
+            fault(&format!(
+                "input is {of_input:?} and cotangent {of_output:?}: steps and batch must be the same, and no size 0"
+            ));
+        }
         let mut given = Given {
             sizes: Sizes {
                 input: d_input,
@@ -81,6 +86,9 @@ impl Golden {
         };
         let mut results = Numbers::new();
         for (name, (shape, values)) in tensors {
+            if values.is_empty() {
+                fault(&format!("{name} is {shape:?}: it must have numbers"));
+            }
             let columns = shape.last().copied().unwrap_or(1);
             let matrix = || Matrix::new(values.len() / columns, columns, values.clone());
             if let Some(name) = name.strip_prefix("param.") {
@@ -97,6 +105,46 @@ impl Golden {
             results,
         }
     }
+
+    /// The case that the file is of.
+    ///
+    /// # Errors
+    ///
+    /// If there is no cell of its name, or the file lacks something that the cell is given.
+    pub(crate) fn case(&self) -> Result<Case, String> {
+        let found = Case::find(&self.cell, |name| self.given.parameters.contains_key(name));
+        let case = found.ok_or_else(|| format!("no cell is called {}", self.cell))?;
+        let sizes = self.given.sizes;
+        let mut parameters = BTreeMap::new();
+        for (path, shape) in case.shapes(sizes) {
+            let names = case.names(&path);
+            for name in names.iter().filter(|name| !name.starts_with('-')) {
+                parameters.insert(name.clone(), part_shape(&shape, names.len()));
+            }
+        }
+        let states = case.state_widths(sizes).into_iter();
+        let states = states.map(|(letter, width)| (letter, [sizes.batch, width]));
+        fits("param", &self.given.parameters, &parameters)?;
+        fits("state", &self.given.states, &states.collect())?;
+        Ok(case)
+    }
+}
+
+/// Whether all expected matrices are there. There may be more: a file can have what its cell does not read.
+fn fits(
+    kind: &str,
+    found: &BTreeMap<String, Matrix>,
+    expected: &BTreeMap<String, [usize; 2]>,
+) -> Result<(), String> {
+    for (name, shape) in expected {
+        let matrix = found.get(name);
+        let matrix = matrix.ok_or_else(|| format!("there is no {kind}.{name}"))?;
+        let is = [matrix.rows, matrix.columns];
+        if is != *shape {
+            return Err(format!("{kind}.{name} is {is:?} and must be {shape:?}"));
+        }
+    }
+    Ok(())
 }
 
 impl Given {
@@ -249,16 +297,32 @@ pub(crate) fn assert_agree(
     tolerance: f64,
     at_least: f64,
 ) {
+    let faults = faults(ours, expected, tolerance, |_| at_least);
+    assert!(faults.is_empty(), "{what}:\n{}", faults.join("\n"));
+}
+
+/// In what numbers are not those that are expected, where `at_least` tells by a tensor's name the least that its tolerance is
+/// of.
+pub(crate) fn faults(
+    ours: &Numbers,
+    expected: &Numbers,
+    tolerance: f64,
+    at_least: impl Fn(&str) -> f64,
+) -> Vec<String> {
     let mut faults = Vec::new();
     for (name, expected) in expected {
-        let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+        let largest = largest(expected);
         let Some(ours) = ours.get(name) else {
             if largest > 0.0 {
                 faults.push(format!("{name} is missing"));
             }
             continue;
         };
-        assert_eq!(ours.len(), expected.len(), "{what}: {name}");
+        if ours.len() != expected.len() {
+            let (found, all) = (ours.len(), expected.len());
+            faults.push(format!("{name} has {found} numbers, and must have {all}"));
+            continue;
+        }
         let differences = ours.iter().zip(expected).map(|(a, b)| (a - b).abs());
         // Not by `max`, which passes over what is not a number.
         let worst = differences.fold(0.0, |worst: f64, difference| {
@@ -268,7 +332,7 @@ pub(crate) fn assert_agree(
                 difference
             }
         });
-        let allowed = tolerance * largest.max(at_least);
+        let allowed = tolerance * largest.max(at_least(name));
         let holds = worst <= allowed;
         if !holds {
             faults.push(format!("{name} is off by {worst:e}, more than {allowed:e}"));
@@ -279,5 +343,10 @@ pub(crate) fn assert_agree(
             faults.push(format!("{name} is not expected"));
         }
     }
-    assert!(faults.is_empty(), "{what}:\n{}", faults.join("\n"));
+    faults
+}
+
+/// The largest of some numbers, whatever their sign.
+pub(crate) fn largest(numbers: &[f64]) -> f64 {
+    numbers.iter().fold(0.0, |most, x| most.max(x.abs()))
 }

@@ -241,7 +241,7 @@ fn golden_hyper_lstm() {
     }
     let state = [STATE[0], STATE[1], ("h^", 0.2), ("c^", 0.1)];
     fixture.assert_gives(
-        &Case::hyper("hyper-lstm", false, [1, 1]),
+        &Case::hyper("hyper-lstm", false, false, [1, 1]),
         &state,
         &[
             ("h^", 0.175_741_084_233),

@@ -1,14 +1,15 @@
 //! What each cell does in its limits, in the layers themselves.
 
 use adaparam::recurrent::{
-    Execution, FactoredMap, ForgetGate, HyperLstmSettings, LstmConfig, MelisLstmSettings,
-    MogrifierSettings, PolicyStart, Recurrent, StackOutput, StackSizes, SvaLstmSettings,
+    Execution, FactoredMap, ForgetGate, HyperLstmSettings, LstmConfig, LstmSettings,
+    MelisLstmSettings, MlstmSettings, MogrifierSettings, PolicyStart, Recurrent, RecurrentKind,
+    StackOutput, StackSizes, SvaLstmSettings,
 };
 use burn::module::Param;
 use burn::tensor::{Device, Tensor};
 
 use super::case::Case;
-use super::given::{Given, Numbers, Sizes, Stream, assert_agree};
+use super::given::{Given, Numbers, Sizes, Stream, assert_agree, largest};
 use super::tape::Matrix;
 
 const SIZES: Sizes = Sizes {
@@ -47,10 +48,6 @@ fn fill(given: &mut Given, name: &str, value: f64) {
     let matrix = given.parameters.get_mut(name);
     let matrix = matrix.unwrap_or_else(|| panic!("there is no {name}"));
     matrix.values.fill(value);
-}
-
-fn largest(values: &[f64]) -> f64 {
-    values.iter().fold(0.0, |most, x| most.max(x.abs()))
 }
 
 /// Two cells give the same, where the numbers of the first are those of the second.
@@ -538,7 +535,7 @@ fn a_minimal_lstm_whose_gates_are_all_shut_shares_between_them() {
 #[test]
 fn an_slstm_does_not_notice_its_stabiliser() {
     for gate in [ForgetGate::Sigmoid, ForgetGate::Exponential] {
-        let slstm = Case::slstm("slstm", gate);
+        let slstm = Case::slstm("slstm", gate, true);
         let mut given = given(&slstm);
         let before = outputs(&slstm, &given)["output"].clone();
         let shift: f64 = 3.0;
@@ -564,7 +561,7 @@ fn an_slstm_does_not_notice_its_stabiliser() {
 fn an_slstm_is_bounded_and_finite_however_large_its_exponents_are() {
     for gate in [ForgetGate::Sigmoid, ForgetGate::Exponential] {
         for exponent in [-300.0, 0.0, 300.0] {
-            let slstm = Case::slstm("slstm", gate);
+            let slstm = Case::slstm("slstm", gate, true);
             let mut given = given(&slstm);
             for state in given.states.values_mut() {
                 state.values.fill(0.0);
@@ -586,24 +583,50 @@ fn count(stack: &dyn Recurrent) -> usize {
         .sum()
 }
 
-/// Published models of characters, without their softmax of 50 characters.
+/// The parameters of a softmax over characters.
+fn softmax(hidden: usize, characters: usize) -> usize {
+    (hidden + 1) * characters
+}
+
+/// Published models of the 50 characters of the Penn Treebank and of the 205 bytes of enwik8, which read them as they are.
 #[test]
 fn hyper_lstms_have_the_published_number_of_parameters() {
-    let softmax = 1000 * 50 + 50;
-    for (layer_norm, embedding, n_layers, published) in [
-        (false, 4, 1, 4_911_874),
-        (true, 4, 1, 4_923_154),
-        (true, 16, 1, 5_085_682),
-        (true, 16, 2, 14_407_714),
+    for (layer_norm, [hyper, embedding], [characters, hidden, n_layers], published) in [
+        (false, [128, 4], [50, 1000, 1], 4_911_874),
+        (true, [128, 4], [50, 1000, 1], 4_923_154),
+        (true, [128, 16], [50, 1000, 1], 5_085_682),
+        (true, [128, 16], [50, 1000, 2], 14_407_714),
+        (false, [256, 64], [205, 1800, 1], 18_708_213),
+        (true, [512, 64], [205, 2048, 1], 26_541_773),
     ] {
         let settings = HyperLstmSettings {
+            hyper,
             embedding,
             layer_norm,
             ..HyperLstmSettings::default()
         };
-        let stack = settings.stack(StackSizes::new(50, 1000, n_layers), &Device::flex());
-        assert_eq!(count(&stack) + softmax, published);
+        let sizes = StackSizes::new(characters, hidden, n_layers);
+        let stack = settings.stack(sizes, &Device::flex());
+        assert_eq!(count(&stack) + softmax(hidden, characters), published);
     }
+}
+
+#[test]
+fn character_models_have_the_published_number_of_parameters() {
+    for (hidden, n_layers, published) in [
+        (1000, 1, 4_254_050),
+        (1250, 1, 6_567_550),
+        (1000, 2, 12_258_050),
+    ] {
+        let sizes = StackSizes::new(50, hidden, n_layers);
+        let stack = LstmSettings::default().init(sizes, &Device::flex());
+        assert_eq!(count(&*stack) + softmax(hidden, 50), published);
+    }
+    // The bytes of reviews: vectors of 64 for them, and a norm for each column of the four matrices.
+    let stack = MlstmSettings::default().init(StackSizes::new(64, 4096, 1), &Device::flex());
+    let (vectors, norms) = (256 * 64, 2 * (4096 + 4 * 4096));
+    let all = count(&*stack) + vectors + norms + softmax(4096, 256);
+    assert_eq!(all, 86_319_360);
 }
 
 #[test]
