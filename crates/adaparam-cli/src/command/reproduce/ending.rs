@@ -63,7 +63,7 @@ impl Ending<'_> {
         lines.push(format!("report: {}", self.page.display()));
         lines.push("next:".to_owned());
         for (command, what) in self.next() {
-            let beside = format!("  {command:<38}{what}");
+            let beside = format!("  {command:<37}{what}");
             if beside.len() <= width {
                 lines.push(beside);
             } else {
