@@ -207,7 +207,7 @@ impl Reproduce {
             } else if self.report_only {
                 whole.seconds = parts.clone().map(|part| part.seconds).sum();
                 let first = parts.map(|part| &part.started).min();
-                whole.started = first.unwrap_or(&report.started).clone();
+                whole.started.clone_from(first.unwrap_or(&report.started));
             }
         }
         for part in finished {
