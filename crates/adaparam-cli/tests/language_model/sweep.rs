@@ -255,6 +255,24 @@ fn a_report_is_made_of_what_there_is_and_making_it_again_trains_nothing() {
 }
 
 #[test]
+fn systems_are_refused_where_there_are_none() {
+    let tiny = TinyRun::new();
+    for (what, systems, word) in [
+        ("robustness", "all", "--systems: belongs to one table"),
+        ("efficiency", "lstm", "--systems: belongs to one table"),
+        (
+            "tiny.toml",
+            "all",
+            "--systems: belongs to the paper's experiments",
+        ),
+    ] {
+        let told = tiny.refused(&["sweep", "plan", what, "--systems", systems, "--out", "x"]);
+        assert!(told.contains(word), "{what}: no “{word}” in: {told}");
+    }
+    assert!(!tiny.path("x").exists());
+}
+
+#[test]
 fn what_cannot_be_planned_or_run_is_refused() {
     let tiny = TinyRun::new();
     plan(&tiny, "sweep", &[]);
@@ -314,44 +332,6 @@ fn what_cannot_be_planned_or_run_is_refused() {
         (
             vec!["sweep", "plan", "ptb", "--scale", "quick", "--out", "sweep"],
             "is frozen",
-        ),
-        (
-            vec![
-                "sweep",
-                "plan",
-                "robustness",
-                "--scale",
-                "quick",
-                "--systems",
-                "all",
-                "--out",
-                "x",
-            ],
-            "--systems: belongs to one table",
-        ),
-        (
-            vec![
-                "sweep",
-                "plan",
-                "efficiency",
-                "--systems",
-                "lstm",
-                "--out",
-                "x",
-            ],
-            "--systems: belongs to one table",
-        ),
-        (
-            vec![
-                "sweep",
-                "plan",
-                "tiny.toml",
-                "--systems",
-                "all",
-                "--out",
-                "x",
-            ],
-            "--systems: belongs to the paper's experiments",
         ),
     ] {
         let told = tiny.refused(&arguments);

@@ -50,13 +50,16 @@ pub(super) fn one_training(study: &Study) -> String {
     format!("{way}; {}", clipping(runs))
 }
 
-/// The runs of rows of some groups.
+/// The runs of rows of some groups. At full scale a system with a preset is as published, as quoted ones are.
 fn runs_of<'a>(study: &'a Study, groups: &[Group]) -> Vec<&'a RunSpec> {
     let rows = study.rows();
     let group = |run: &&RunSpec| {
-        rows.iter()
-            .find(|row| row.key == run.row)
-            .map(|row| row.group)
+        let row = rows.iter().find(|row| row.key == run.row)?;
+        let is_published = study.scale == Scale::Full && !row.preset.is_empty();
+        Some(match row.group {
+            Group::Related if is_published => Group::Quoted,
+            group => group,
+        })
     };
     let runs = study.collected.manifest.runs.iter();
     // What is in no table of ours is nobody else's either.
@@ -71,7 +74,7 @@ fn sizes(study: &Study) -> &'static str {
         (Scale::Full, false, false) => "The paper's sizes",
         (Scale::Full, true, false) => "Sizes as published",
         (Scale::Full, _, true) => {
-            "Sizes as published; systems that the paper does not quote are as large as its own model"
+            "Sizes as published; systems without a preset are as large as the paper's own model"
         }
         _ => {
             "All models have the same number of parameters, as nearly as the size of a hidden state allows"
@@ -98,7 +101,7 @@ fn training(study: &Study) -> String {
     let follow =
         !related.is_empty() && related.iter().all(|way| own.iter().any(|it| it.0 == way.0));
     let who = if follow {
-        "The paper's own models, and systems that it does not quote: "
+        "The paper's own models, and systems without a preset: "
     } else {
         "The paper's own models: "
     };
@@ -245,9 +248,18 @@ mod tests {
         let all = told(Experiment::Ptb, Scale::Full, "all");
         assert!(
             all.contains(&format!(
-                "The paper's own models, and systems that it does not quote: {way}; others as published"
+                "The paper's own models, and systems without a preset: {way}; others as published"
             )),
             "{all}"
+        );
+        assert!(
+            all.contains("systems without a preset are as large as the paper's own model"),
+            "{all}"
+        );
+        let published = told(Experiment::Ptb, Scale::Full, "mogrifier");
+        assert!(
+            published.contains("Sizes as published; 964 epochs"),
+            "{published}"
         );
         let others = told(Experiment::Ptb, Scale::Full, "zaremba,rhn");
         assert!(
