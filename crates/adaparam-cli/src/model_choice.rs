@@ -167,7 +167,8 @@ mod tests {
             ("awd", "did you mean `ptb-awd`?"),
             ("zaremba", "did you mean `ptb-zaremba-small`?"),
             ("tg-sc", "did you mean `ptb-melis-24m`?"),
-            ("mogrifier", "--set model.cell.kind=mogrifier"),
+            ("mogrifier", "did you mean `ptb-mogrifier-24m`?"),
+            ("slstm", "--set model.cell.kind=slstm"),
         ] {
             let told = no_such_model(name);
             assert!(told.contains(expected), "{told}");
