@@ -254,9 +254,9 @@ mod tests {
     #[test]
     fn a_list_leaves_out_what_is_empty() {
         let mut table = table();
-        assert!(table.fits(80) && !table.fits(30));
+        assert!(table.fits(80) && !table.fits(28));
         table.rows[0].cells[1] = "".into();
-        let lists = table.to_terminal(30);
+        let lists = table.to_terminal(28);
         assert_eq!(lists.matches("Parameters").count(), 1, "{lists}");
     }
 
