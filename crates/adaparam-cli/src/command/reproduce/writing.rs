@@ -26,7 +26,7 @@ fn lead(scale: Scale, elsewhere: &[String], missing: &[String], left_out: &[Left
     if !left_out.is_empty() {
         let names: Vec<&str> = left_out.iter().map(|part| part.what.name()).collect();
         lead = format!(
-            "{lead} Left out: {}; the last section says why.",
+            "{lead} Left out: {}; the section of that name says why.",
             names.join(", ")
         );
     }
