@@ -144,6 +144,19 @@ fn ablation_and_wikitext2() {
         cells,
     );
     compare(
+        "Systems of others under the same protocol",
+        "paper/ablation/result.json",
+        "model",
+        |row| {
+            vec![
+                grouped(number(row, "params")),
+                number(row, "seeds").to_string(),
+                with_spread(row, "valid_perplexity"),
+                with_spread(row, "test_perplexity"),
+            ]
+        },
+    );
+    compare(
         "WikiText-2, on",
         "paper/wikitext2/result.json",
         "model",
