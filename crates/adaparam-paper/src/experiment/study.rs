@@ -2,6 +2,7 @@
 
 use adaparam_lm::sweep::{Collected, CollectedRun, RunState, Sweep};
 use adaparam_lm::{LanguageModelConfig, TextSource};
+use adaparam_report::number;
 use adaparam_runs::run_folder::MANIFEST;
 use serde_json::{Value, json};
 
@@ -86,6 +87,16 @@ impl Study {
         let mut runs = self.collected.manifest.runs.iter();
         let first = runs.next().map(|run| run.config.data.set);
         first.unwrap_or(self.experiment.text(self.scale))
+    }
+
+    /// That text as a title names it, with the part of it that was learned from.
+    pub(crate) fn text_in_titles(&self) -> String {
+        let runs = &self.collected.manifest.runs;
+        let text = self.text().in_words();
+        match runs.first().map_or(0, |run| run.config.data.train_words) {
+            0 => text.to_owned(),
+            words => format!("{text}, first {} words", number::grouped(words as u64)),
+        }
     }
 
     /// Whether that is a text that the paper has numbers for.
@@ -376,6 +387,21 @@ mod tests {
                 },
             }
         };
+        for (experiment, title) in [
+            (Experiment::Ptb, "the Penn Treebank"),
+            (
+                Experiment::Ablation,
+                "the Penn Treebank, first 400,000 words",
+            ),
+            (Experiment::WikiText2, "WikiText-2, first 500,000 words"),
+            (
+                Experiment::Robustness,
+                "the Penn Treebank, first 100,000 words",
+            ),
+        ] {
+            let small = planned(experiment, Scale::Small, None);
+            assert_eq!(small.text_in_titles(), title);
+        }
         for experiment in Experiment::ALL {
             let quick = planned(experiment, Scale::Quick, None);
             assert!(

@@ -4,7 +4,7 @@ use adaparam_lm::sweep::CollectedRun;
 use adaparam_report::figure::{Axis, Line, Lines, Rule, Size};
 
 use super::stroke::strokes;
-use crate::experiment::{Experiment, Study, TextInWords};
+use crate::experiment::{Experiment, Study};
 use crate::result::{Scale, Spread};
 
 /// With more models than this, bands would lie over each other and over the curves, and one bad model can squeeze many.
@@ -23,7 +23,7 @@ pub(super) fn validation_curves(study: &Study) -> (Lines, String) {
         caption.push_str(&outside(&curves, highest));
     }
     let figure = Lines {
-        title: format!("Validation loss on {}", study.text().in_words()),
+        title: format!("Validation loss on {}", study.text_in_titles()),
         description: "Validation loss in nats per word by epoch, one line a model.".into(),
         x: Axis::whole("epoch"),
         y: Axis::linear("nats per word"),
@@ -41,7 +41,7 @@ pub(super) fn validation_curves(study: &Study) -> (Lines, String) {
 
 /// What is drawn: a band where a model has several runs.
 fn caption(study: &Study, curves: &[Curve]) -> String {
-    let mut caption = format!("Validation loss on {} by epoch", study.text().in_words());
+    let mut caption = format!("Validation loss on {}, by epoch", study.text_in_titles());
     caption.push_str(match most_runs(study) {
         _ if curves.is_empty() => ". No run has come to the end of an epoch yet.",
         0 | 1 => ", one run of each model.",

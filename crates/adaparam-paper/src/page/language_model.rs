@@ -8,7 +8,7 @@ use super::protocol::protocol;
 use super::runs::with_runs;
 use super::wall_clock::wall_clock;
 use super::{Drawing, Page, claims, count_cell, spread_cell};
-use crate::experiment::{ModelRow, PaperScore, Study, TextInWords};
+use crate::experiment::{ModelRow, PaperScore, Study};
 use crate::result::{ExperimentResult, Row as ResultRow};
 
 /// Sections 4.3 to 4.5 of the paper: Tables 2, 3 and 4, and Figure 3.
@@ -107,7 +107,7 @@ fn table(study: &Study, result: &ExperimentResult) -> Table {
     Table {
         caption: format!(
             "Perplexity on {}, {} scale{paper}",
-            study.text().in_words(),
+            study.text_in_titles(),
             study.scale.name(),
         ),
         columns: columns

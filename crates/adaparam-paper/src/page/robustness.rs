@@ -8,7 +8,7 @@ use super::protocol::protocol;
 use super::runs::with_runs;
 use super::stroke::strokes;
 use super::{Drawing, Page, claims};
-use crate::experiment::{PaperShares, RobustnessNumbers, Study, TextInWords};
+use crate::experiment::{PaperShares, RobustnessNumbers, Study};
 use crate::result::ExperimentResult;
 
 /// Section 4.6 and Figure 4 of the paper.
@@ -24,7 +24,7 @@ pub(crate) fn robustness(study: &Study, result: &ExperimentResult) -> Page {
             (row.label, stroke.colour, scores)
         })
         .collect();
-    let on = study.text().in_words();
+    let on = study.text_in_titles();
     let file = format!("figures/{}.svg", study.figure_name());
     let strips = Strips {
         title: format!("Random dropout rates on {on}"),
@@ -97,7 +97,7 @@ pub(crate) fn robustness_findings(study: &Study) -> Vec<String> {
     vec![format!(
         "Random dropout rates on {}: {} of {} LSTMs are no better than the worst of {} adaptive LSTMs; {} of the LSTMs \
          and {} of the adaptive LSTMs fail to converge",
-        study.text().in_words(),
+        study.text_in_titles(),
         percent(numbers.lstm_worse_than_worst),
         numbers.lstm_runs,
         numbers.alstm_runs,
@@ -130,7 +130,7 @@ fn table(study: &Study, numbers: &RobustnessNumbers) -> Table {
             "{} LSTMs and {} aLSTMs with random dropout rates on {}, {} scale{}",
             numbers.lstm_runs,
             numbers.alstm_runs,
-            study.text().in_words(),
+            study.text_in_titles(),
             study.scale.name(),
             if has_paper {
                 "; paper: section 4.6, 100 of each"
