@@ -163,6 +163,27 @@ fn ablation_and_wikitext2() {
 }
 
 #[test]
+fn what_is_bolted_on() {
+    let heading = "| bolted on to 2M, Penn Treebank |";
+    for row in table(&readme(), heading) {
+        let run = row[0]
+            .replace("aLSTM, recurrent policy", "recurrent")
+            .replace("LSTM", "lstm")
+            .replace(", seed ", "-seed-");
+        let record = record(&format!("ptb-2m-bolt-ons/runs/{run}/bolt-ons.json"));
+        let told = record["rows"].as_array().expect("a row a way to score");
+        let expected: Vec<String> = told
+            .iter()
+            .map(|way| {
+                let (valid, test) = ("valid_perplexity", "test_perplexity");
+                format!("{:.1} / {:.1}", number(way, valid), number(way, test))
+            })
+            .collect();
+        assert_eq!(row[1..], expected, "{run}");
+    }
+}
+
+#[test]
 fn tail_regression() {
     let (readme, record) = (readme(), record("paper/tail/result.json"));
     for row in table(&readme, "| tail regression |") {
