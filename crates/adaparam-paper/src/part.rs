@@ -4,12 +4,11 @@ use std::path::Path;
 
 use adaparam_data::registry::Dataset;
 use adaparam_lm::sweep::{CollectedRun, RunState, tally};
-use adaparam_report::number;
 use adaparam_runs::RunError;
 use adaparam_runs::record::{RECORD, RunRecord};
 use adaparam_runs::run_folder::RunFolder;
 
-use crate::experiment::{Experiment, Study};
+use crate::experiment::{Experiment, Study, with_part};
 use crate::finding::Comparison;
 use crate::page::{self, Page};
 use crate::result::ExperimentResult;
@@ -52,10 +51,7 @@ impl PartReport {
             let data = &run.spec.config.data;
             let name = data.set.dataset().map_or("text", Dataset::name);
             if let Some(sum) = text {
-                let name = match data.train_words {
-                    0 => name.to_owned(),
-                    words => format!("{name}, first {} words", number::grouped(words as u64)),
-                };
+                let name = with_part(name, data.train_words);
                 record.data.insert(name, sum.clone());
             }
         }

@@ -35,7 +35,7 @@ pub(crate) use robustness::{PaperShares, RobustnessNumbers};
 pub use row::{ModelRow, PaperScore};
 pub(crate) use scale::PAPER_EPOCHS;
 pub use study::Study;
-pub(crate) use study::TextInWords;
+pub(crate) use study::{TextInWords, with_part};
 pub(crate) use system::Group;
 pub use system::Systems;
 

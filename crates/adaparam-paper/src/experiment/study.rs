@@ -17,6 +17,14 @@ use crate::finding::{Comparison, PERPLEXITY};
 use crate::result::Scale;
 use crate::result::{ExperimentResult, Row, Spread};
 
+/// The name of a text, with the part of it that was learned from; 0 words are all of it.
+pub(crate) fn with_part(text: &str, train_words: usize) -> String {
+    match train_words {
+        0 => text.to_owned(),
+        words => format!("{text}, first {} words", number::grouped(words as u64)),
+    }
+}
+
 /// What experiments that are named by their text are called on another one.
 const LANGUAGE_MODELS: &str = "Language models";
 
@@ -91,12 +99,9 @@ impl Study {
 
     /// That text as a title names it, with the part of it that was learned from.
     pub(crate) fn text_in_titles(&self) -> String {
-        let runs = &self.collected.manifest.runs;
-        let text = self.text().in_words();
-        match runs.first().map_or(0, |run| run.config.data.train_words) {
-            0 => text.to_owned(),
-            words => format!("{text}, first {} words", number::grouped(words as u64)),
-        }
+        let first = self.collected.manifest.runs.first();
+        let words = first.map_or(0, |run| run.config.data.train_words);
+        with_part(self.text().in_words(), words)
     }
 
     /// Whether that is a text that the paper has numbers for.
@@ -463,6 +468,7 @@ mod tests {
             ("paper/wikitext2", Experiment::WikiText2, Scale::Small),
             ("paper/ablation", Experiment::Ablation, Scale::Small),
             ("paper/robustness", Experiment::Robustness, Scale::Small),
+            ("ptb-2m-bolt-ons", Experiment::Ptb, Scale::Small),
             ("ptb-17m", Experiment::Ptb, Scale::Full),
         ] {
             let study = Study::read(&Sweep::open(results.join(folder)).unwrap()).unwrap();
