@@ -177,6 +177,12 @@ def counted(number, what):
     return f"{number} {what}" + ("" if number == 1 else "s")
 
 
+def wanted(parts, name, known):
+    """Whether one of the parts is of this name. A part that is a whole name means only that: "LSTM" is not "aLSTM, paper"."""
+    whole = [entry[0] for entry in known]
+    return any(part == name or (part in name and part not in whole) for part in parts.split(";"))
+
+
 def write(path, text):
     """A file that is whole or as it was before."""
     beside = path.with_suffix(path.suffix + ".new")
@@ -209,14 +215,13 @@ def main():
     head = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     commit = arguments.commit or subprocess.run(head, capture_output=True, text=True).stdout.strip()
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
-    wanted = lambda names, name: any(part in name for part in names.split(";"))
     plan = [
         (preset, *model, *recipe[:3], layers)
         for preset in arguments.presets.split(",")
         for recipe in RECIPES
-        if wanted(arguments.recipes, recipe[0])
+        if wanted(arguments.recipes, recipe[0], RECIPES)
         for model in MODELS
-        if wanted(arguments.models, model[0])
+        if wanted(arguments.models, model[0], MODELS)
         for layers in depths
         if layers in recipe[3]
     ]

@@ -16,6 +16,7 @@ mod data_folder;
 mod device;
 mod exploring;
 mod flag_of_a_key;
+mod help_width;
 mod interrupt;
 mod memory;
 mod model_choice;
@@ -38,7 +39,7 @@ use std::process::ExitCode;
 
 use adaparam_runs::RunError;
 use adaparam_runs::fault::{self, Fault};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::say::alert;
 use crate::visible::visible;
@@ -59,7 +60,11 @@ fn main() -> ExitCode {
     {
         fault::plan(fault, call);
     }
-    let cli = match Cli::try_parse() {
+    let command = help_width::fitted(Cli::command(), say::help_columns());
+    let cli = match command
+        .try_get_matches()
+        .and_then(|given| Cli::from_arg_matches(&given))
+    {
         Ok(cli) => cli,
         Err(error) => return refuse(&flag_of_a_key::advised(error)),
     };

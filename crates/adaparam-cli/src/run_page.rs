@@ -267,7 +267,7 @@ fn curves(run: &RunHistory) -> Section {
         title: "Learning rate".to_owned(),
         description: "Learning rate for a window of the usual length, by epoch.".to_owned(),
         x: Axis::whole("epoch"),
-        y: Axis::log("learning rate"),
+        y: rate_axis(run),
         series: vec![
             Line::new(
                 "learning rate",
@@ -287,6 +287,24 @@ fn curves(run: &RunHistory) -> Section {
         ),
         Plate::new(&rates, "Learning rate by epoch"),
     ]))
+}
+
+/// An axis that names the rates themselves where a schedule has few, since round numbers are seldom among them.
+fn rate_axis(run: &RunHistory) -> Axis {
+    /// More than this, or nearer to each other, would not be legible.
+    const MOST: usize = 6;
+    const LEAST_RATIO: f64 = 1.3;
+    let mut rates: Vec<f64> = run.epochs.iter().map(|epoch| epoch.learning_rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup_by(|one, other| (*one / *other - 1.0).abs() < 1e-3);
+    let are_apart = rates
+        .windows(2)
+        .all(|pair| pair[1] >= LEAST_RATIO * pair[0]);
+    let axis = Axis::log("learning rate");
+    match are_apart && rates.len() <= MOST {
+        true => axis.marked_at(rates),
+        false => axis,
+    }
 }
 
 /// Validation perplexities by epoch, one line a run.

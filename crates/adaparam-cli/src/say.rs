@@ -65,6 +65,11 @@ pub(crate) fn terminal_width() -> usize {
     columns(told.as_deref(), seen)
 }
 
+/// Columns for help, which no terminal makes wider than people read well.
+pub(crate) fn help_columns() -> usize {
+    terminal_width().min(crate::help_width::WIDEST)
+}
+
 /// As `COLUMNS` says, else as wide as the terminal is, else, in a file or a pipe, 100.
 fn columns(told: Option<&str>, seen: Option<u16>) -> usize {
     let told = told.and_then(|columns| columns.parse().ok());

@@ -1,6 +1,6 @@
 //! A sweep at work, as the commands that run sweeps show it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use adaparam_lm::sweep::{
     Corpora, Ending, Resources, RunReport, RunSpec, Sweep, SweepEvent, run_many,
 };
-use adaparam_lm::{Place, TrainEvent, cut_columns};
+use adaparam_lm::{Machine, Place, TrainEvent, TrainPrecision, cut_columns};
 use adaparam_paper::result::Scale;
 use adaparam_report::number;
 use adaparam_runs::RunError;
@@ -310,6 +310,23 @@ impl Display {
     fn line(&self, text: &str) {
         self.bar.suspend(|| remark!("{text}"));
     }
+}
+
+/// Refuses runs in a precision that the kernels do not compute them in. Needs no texts.
+pub(crate) fn check_precision<'a>(
+    runs: impl IntoIterator<Item = &'a RunSpec>,
+) -> anyhow::Result<()> {
+    let machine = Machine::cpu(1);
+    let mut rows = BTreeSet::new();
+    for run in runs {
+        let precision = run.config.train.precision;
+        // All runs of a row have one model but for their seeds and draws.
+        if precision != TrainPrecision::F32 && rows.insert(&run.row) {
+            let key = format!("{}: train.precision", run.id);
+            machine.told_precision(&key, precision.into(), &run.config.model)?;
+        }
+    }
+    Ok(())
 }
 
 /// Refuses runs that would fail at once: whose texts are too short for their columns, or that no memory holds, so many at

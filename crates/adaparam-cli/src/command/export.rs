@@ -37,8 +37,11 @@ pub(crate) struct Export {
     /// A run's folder (its best checkpoint), a checkpoint's folder, a folder or file that was exported
     model: PathBuf,
     /// The safetensors file to write
-    #[arg(required_unless_present_any = ["hub", "onnx"])]
+    #[arg(required_unless_present_any = ["out", "hub", "onnx"])]
     file: Option<PathBuf>,
+    /// The same, as other commands name it
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    out: Option<PathBuf>,
     /// Write a folder to share: model.safetensors, config.json, vocabulary.txt and a model card
     #[arg(long, value_name = "DIR")]
     hub: Option<PathBuf>,
@@ -82,12 +85,14 @@ impl From<DtypeChoice> for StoredKind {
 impl Export {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
         let kind: StoredKind = self.dtype.into();
-        if kind != StoredKind::F32 && self.file.is_none() && self.hub.is_none() {
+        let file = self.file.as_ref().or(self.out.as_ref());
+        if kind != StoredKind::F32 && file.is_none() && self.hub.is_none() {
             bail!(
                 "--dtype = {kind}: an ONNX file holds f32; name a safetensors file, or --hub DIR"
             );
         }
-        for path in [&self.file, &self.onnx, &self.hub].into_iter().flatten() {
+        let folders_and_files = [file, self.onnx.as_ref(), self.hub.as_ref()];
+        for path in folders_and_files.into_iter().flatten() {
             if path.exists() && !self.force {
                 bail!("{}: exists already; --force replaces it", path.display());
             }
@@ -106,7 +111,7 @@ impl Export {
             write_whole(path, &graph)?;
             tell(path, &opened);
         }
-        if let Some(path) = &self.file {
+        if let Some(path) = file {
             write_whole(path, &export(snapshot).to_bytes_of(kind))?;
             tell(path, &opened);
         }

@@ -29,7 +29,7 @@ use crate::say;
 #[command(
     name = "adaparam",
     version,
-    max_term_width = 120,
+    max_term_width = crate::help_width::WIDEST,
     arg_required_else_help = true,
     after_help = "\
 Examples:

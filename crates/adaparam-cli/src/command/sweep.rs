@@ -1,5 +1,6 @@
 //! `adaparam sweep`: many language models from one frozen list.
 
+mod adopt;
 mod submit;
 
 use std::collections::BTreeSet;
@@ -25,7 +26,7 @@ use crate::model_choice::{absolute_paths, assignment};
 use crate::say::{alert, say};
 use crate::scale_choice::{ScaleChoice, budget};
 use crate::slurm::{Queue, Task};
-use crate::sweeping::{Sweeping, check_runs, deadline};
+use crate::sweeping::{Sweeping, check_precision, check_runs, deadline};
 use crate::training::{doubtful_cuts, shell_word};
 
 /// Plan, run and collect many language models
@@ -37,6 +38,7 @@ Examples:
   adaparam sweep run runs/ablation --all --jobs 2 --budget 2h
   adaparam sweep run runs/ablation --index 3     one run, such as a scheduler would start
   adaparam sweep submit runs/ablation --time 4:00:00    all of them, as a job array of Slurm
+  adaparam sweep adopt runs/ablation runs/before    runs that another sweep has ended already
   adaparam sweep status runs/ablation --watch
   adaparam sweep collect runs/ablation           one SQLite file
   adaparam reproduce ablation --scale small --out runs/ablation   the same plan, then a report
@@ -55,6 +57,7 @@ enum Action {
     /// Run one run or all of them
     Run(Run),
     Submit(submit::Submit),
+    Adopt(adopt::Adopt),
     /// Say how far every run is
     Status(Status),
     /// Bring everything there is so far into one file, results.sqlite, to query
@@ -151,6 +154,7 @@ impl Sweeps {
             Action::Plan(plan) => plan.run(),
             Action::Run(run) => run.run(),
             Action::Submit(submit) => submit.run(),
+            Action::Adopt(adopt) => adopt.run(),
             Action::Status(status) => status.run(),
             Action::Collect { sweep } => {
                 let collected = Collected::read(&Sweep::open(&sweep)?);
@@ -192,6 +196,7 @@ impl Plan {
             }
             None => self.of_file(&changes, &folder)?,
         };
+        check_precision(&manifest.runs)?;
         let sweep = Sweep::plan(self.out, manifest)?;
         let folder = sweep.path().display();
         say!(

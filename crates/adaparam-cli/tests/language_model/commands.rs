@@ -139,6 +139,10 @@ fn an_exported_model_is_the_model_and_comes_back() {
         assert_eq!(tiny.done(&["eval", &imported]), expected);
         let error = tiny.refused(&["export", run, &file]);
         assert!(error.contains("--force"), "{error}");
+        let named = format!("{run}-named.safetensors");
+        tiny.done(&["export", run, "--out", &named]);
+        let bytes = |file: &str| std::fs::read(tiny.path(file)).unwrap();
+        assert_eq!(bytes(&named), bytes(&file));
     }
     let error = tiny.refused(&[
         "import",

@@ -118,3 +118,19 @@ fn a_mixture_that_cannot_be_is_refused_with_its_rule() {
     assert!(error.contains("did you mean `mixture`?"), "{error}");
     assert!(!tiny.path("run").exists());
 }
+
+#[test]
+fn a_mixture_trains_in_bf16_and_resumes_to_the_bit() {
+    let tiny = TinyRun::new();
+    let train = |out: &str, more: &[&str]| {
+        let whole = ["train", "tiny.toml", "--precision", "bf16", "--out", out];
+        tiny.done(&[&whole[..], &MIXTURE[..], more].concat());
+    };
+    train("whole", &[]);
+    train("half", &["--set", "train.epochs=1"]);
+    tiny.done(&["resume", "half", "--set", "train.epochs=2"]);
+    let weights = |run: &str| tiny.result(run)["weights.safetensors"].clone();
+    assert_eq!(weights("whole"), weights("half"));
+    let told = tiny.done(&["show", "whole"]);
+    assert!(told.contains("precision = \"bf16\""), "{told}");
+}

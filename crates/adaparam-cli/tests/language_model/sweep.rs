@@ -273,6 +273,46 @@ fn systems_are_refused_where_there_are_none() {
 }
 
 #[test]
+fn a_precision_that_a_system_does_not_compute_in_is_refused_before_anything_is_planned() {
+    let tiny = TinyRun::new();
+    let plan = |systems| {
+        let arguments = [PLAN.as_slice(), &["sweep", "--systems", systems]].concat();
+        with_tiny(&arguments, &["train.precision=bf16"])
+    };
+    let told = tiny.refused(&plan("lstm,gru"));
+    assert!(
+        told.contains("gru-seed-1: train.precision = bf16") && told.contains("choose f32"),
+        "{told}"
+    );
+    assert!(!tiny.path("sweep").exists());
+    tiny.done(&plan("lstm"));
+}
+
+#[test]
+fn what_another_sweep_has_ended_is_taken_over() {
+    let tiny = TinyRun::new();
+    plan(&tiny, "one", &[]);
+    tiny.done(&["sweep", "run", "one", "--index", "0"]);
+    let of_two = [PLAN.as_slice(), &["two", "--seeds", "2"]].concat();
+    tiny.done(&with_tiny(&of_two, &[]));
+    let told = tiny.done(&["sweep", "adopt", "two", "one"]);
+    assert!(
+        told.contains("1 run taken over") && told.contains("6 runs: 5 waiting, 1 finished"),
+        "{told}"
+    );
+    let files = ["metrics.jsonl", "result.json", "record.json"];
+    let read = |sweep| {
+        let path = |file| tiny.path(&format!("{sweep}/runs/lstm-seed-1/{file}"));
+        files.map(|file| fs::read_to_string(path(file)).unwrap())
+    };
+    assert_eq!(read("two"), read("one"));
+    let told = tiny.done(&["sweep", "adopt", "two", "one"]);
+    assert!(told.contains("0 runs taken over"), "{told}");
+    let told = tiny.refused(&["sweep", "adopt", "two", "three"]);
+    assert!(told.contains("there is no such folder"), "{told}");
+}
+
+#[test]
 fn what_cannot_be_planned_or_run_is_refused() {
     let tiny = TinyRun::new();
     plan(&tiny, "sweep", &[]);

@@ -1,6 +1,6 @@
 //! Signs that a text is cut into tokens in a way that does not suit it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -10,6 +10,11 @@ use super::{Text, Tokens};
 const LONG: usize = 40;
 /// Letters and marks to a word, on average, that no language with spaces has.
 const LONG_ON_AVERAGE: usize = 10;
+/// One word in so many has a mark at its end in a text that is not prepared: prose has twice as many and more, prepared texts
+/// have abbreviations only.
+const MARKED: usize = 20;
+/// Marks that end parts of sentences.
+const MARKS: [char; 6] = ['.', ',', ';', ':', '!', '?'];
 /// Fewer tokens than this say nothing about how often each occurs.
 const FEW: usize = 100;
 
@@ -55,6 +60,15 @@ pub enum Sign {
         /// So many tokens, in words.
         tokens: String,
     },
+    /// Many words have a comma or a full stop at their end, and are other words than without.
+    MarksAtWords {
+        /// Those that do.
+        marked: usize,
+        /// So many tokens, in words.
+        tokens: String,
+        /// A word that is there with a mark and without.
+        example: String,
+    },
 }
 
 impl fmt::Display for Doubt {
@@ -81,6 +95,15 @@ impl fmt::Display for Doubt {
                 f,
                 "{once} of {tokens} occur only once, and a model learns nothing of those"
             ),
+            Sign::MarksAtWords {
+                marked,
+                tokens,
+                example,
+            } => write!(
+                f,
+                "{marked} of {tokens} end with a mark, and `{example}` would be another word than `{}`",
+                example.trim_end_matches(MARKS)
+            ),
         }?;
         write!(
             f,
@@ -95,7 +118,7 @@ pub fn doubt(tokens: Tokens, text: &Text) -> Option<Doubt> {
     if tokens.is_measured_in_bits() {
         return None;
     }
-    let signs = [script, long_words, few_tokens, most_once];
+    let signs = [script, long_words, few_tokens, most_once, marks];
     let (sign, better) = signs.iter().find_map(|sign| sign(tokens, text))?;
     let is_better = better != tokens.name();
     Some(Doubt {
@@ -159,6 +182,28 @@ fn most_once(tokens: Tokens, text: &Text) -> Finding {
         Tokens::named("unicode-words").filter(|&smaller| !is_most(occur_once(smaller, text)));
     let better = smaller.map_or("characters", |smaller| smaller.name());
     (all >= FEW && is_most((once, all))).then_some((sign, better))
+}
+
+fn marks(tokens: Tokens, text: &Text) -> Finding {
+    let words = || text.content().split_whitespace();
+    let is_marked = |word: &&str| {
+        let bare = word.trim_end_matches(MARKS);
+        bare.len() < word.len() && bare.ends_with(char::is_alphabetic)
+    };
+    let (all, marked) = (words().count(), words().filter(is_marked).count());
+    if !tokens.is_default() || all < FEW || MARKED * marked < all {
+        return None;
+    }
+    let bare: HashSet<&str> = words().filter(|word| !is_marked(word)).collect();
+    let example = words()
+        .filter(is_marked)
+        .find(|word| bare.contains(word.trim_end_matches(MARKS)))?;
+    let sign = Sign::MarksAtWords {
+        marked,
+        tokens: tokens.counted(all),
+        example: example.to_owned(),
+    };
+    Some((sign, "unicode-words"))
 }
 
 /// How many tokens occur only once, and how many there are.
@@ -276,5 +321,24 @@ mod tests {
         for tokens in Tokens::all() {
             assert_eq!(doubt(tokens, &moby_dick().train), None, "{tokens:?}");
         }
+    }
+
+    #[test]
+    fn prose_whose_marks_stick_to_its_words_is_doubted_and_a_prepared_text_is_not() {
+        let prose =
+            "The whale, she said, was white. Was it a whale? It was white, as white as milk.\n";
+        let message = told("words", &prose.repeat(20)).unwrap();
+        assert_eq!(
+            message,
+            "some.txt: 120 of 340 words end with a mark, and `white.` would be another word than `white`; if that is \
+             not meant, train with --set data.tokens=unicode-words"
+        );
+        assert_eq!(told("unicode-words", &prose.repeat(20)), None);
+        let prepared = "the whale , mr. starbuck said , was white .\n";
+        assert_eq!(
+            told("words", &prepared.repeat(20)),
+            None,
+            "there is no `mr` beside `mr.`"
+        );
     }
 }

@@ -160,16 +160,24 @@ impl Machine {
 
     /// The same machine for products in the precision that `key` asks for.
     ///
+    /// Below a head without kernels of its own, such as a mixture of softmaxes, layers compute in `bf16` nevertheless, and so do
+    /// the softmaxes of a mixture; what else such a head multiplies stays in `f32`.
+    ///
     /// # Errors
     ///
-    /// If tensors compute models of `spec` here: they know `f32` only.
+    /// If tensors compute the layers of `spec` here: they know `f32` only.
     pub fn told_precision(
         &self,
         key: &str,
         precision: Precision,
         spec: &ModelSpec,
     ) -> Result<Self, LmError> {
-        if precision != Precision::F32 && self.kernels(spec, 1).is_none() {
+        let has_it = match precision {
+            Precision::F32 => true,
+            Precision::Bf16 => self.has_kernels_for_layers(spec),
+            Precision::Int8 => self.kernels(spec, 1).is_some(),
+        };
+        if !has_it {
             let rule = "tensor operations compute this model here, and they compute in f32: choose f32, or a cell and \
                         a device that the processor's kernels know";
             return Err(RunError::value(key, precision, rule).into());
@@ -268,15 +276,21 @@ impl Machine {
             .flatten()
     }
 
+    /// Whether kernels compute the layers of models of `spec`, whatever computes their head.
+    fn has_kernels_for_layers(&self, spec: &ModelSpec) -> bool {
+        let layers_of = |model: LanguageModel| model.layers().fused().is_some();
+        self.prefers_kernels() && layers_of(LanguageModel::new(spec, 1, &self.device))
+    }
+
     /// How tensors compute models here.
     fn tensors(&self) -> tensors::Tensors<'_> {
         tensors::Tensors {
             device: &self.device,
             engine: &self.engine,
-            execution: if self.prefers_kernels() {
-                Execution::Fused
-            } else {
-                Execution::Readable
+            execution: match self.engine.precision() {
+                _ if !self.prefers_kernels() => Execution::Readable,
+                Precision::Bf16 => Execution::FusedBf16,
+                Precision::F32 | Precision::Int8 => Execution::Fused,
             },
         }
     }

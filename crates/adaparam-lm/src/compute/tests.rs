@@ -4,12 +4,13 @@ use adaparam::recurrent::{
 };
 use adaparam_data::draw::Draws;
 use adaparam_data::text::{Columns, Window};
+use adaparam_kernels::Precision;
 use burn::tensor::Device;
 
 use super::{Carried, Machine, Means, Penalties};
 use crate::cells::CellChoice;
 use crate::config::{DropoutSpec, ModelSpec};
-use crate::head::{HeadChoice, SoftmaxSettings};
+use crate::head::{HeadChoice, MixtureSettings, SoftmaxSettings};
 use crate::masks::{MaskPlace, MaskSharing, WindowMasks};
 use crate::model::{LanguageModel, numbers};
 use crate::weight_drop::WeightDrop;
@@ -371,4 +372,63 @@ fn layers_without_kernels_are_computed_nevertheless_and_said_to_be() {
     let mut learner = machine.learner(&spec, VOCABULARY);
     learner.learn(&machine.engine, &weights(&spec), &window, None, None);
     assert!(learner.gradients()[0].iter().any(|g| g.abs() > 0.0));
+}
+
+#[test]
+fn layers_below_a_mixture_and_its_softmaxes_learn_in_bf16_what_they_learn_in_f32() {
+    let spec = ModelSpec {
+        head: HeadChoice::of(&MixtureSettings {
+            experts: 3,
+            ..MixtureSettings::default()
+        }),
+        ..every_kind().swap_remove(1)
+    };
+    let (ids, weights) = (text(), weights(&spec));
+    let columns = Columns::new(&ids, 3).unwrap();
+    let learnt = |precision| {
+        let machine = machine(1, Means::Kernels);
+        let machine = machine.told_precision("key", precision, &spec).unwrap();
+        let mut learner = machine.learner(&spec, VOCABULARY);
+        learner.learn(
+            &machine.engine,
+            &weights,
+            &columns.window(0, 11),
+            None,
+            None,
+        );
+        let gradients = learner.gradients().into_iter();
+        (
+            machine.computes_with(&spec),
+            learner.losses().to_vec(),
+            gradients.map(<[f32]>::to_vec).collect::<Vec<_>>(),
+        )
+    };
+    let ((path, losses, gradients), (_, exact, exact_gradients)) =
+        (learnt(Precision::Bf16), learnt(Precision::F32));
+    assert!(
+        path.starts_with("tensors+") && path.ends_with("-bf16"),
+        "{path}"
+    );
+    let norm = |values: &[f32]| values.iter().map(|v| v * v).sum::<f32>().sqrt();
+    let apart = |one: &[f32], other: &[f32]| {
+        let differences: Vec<f32> = one.iter().zip(other).map(|(a, b)| a - b).collect();
+        norm(&differences) / norm(other)
+    };
+    assert_ne!(losses, exact, "nothing was rounded");
+    assert!(apart(&losses, &exact) < 0.01);
+    for (place, (half, whole)) in gradients.iter().zip(&exact_gradients).enumerate() {
+        assert!(apart(half, whole) < 0.03, "{place}: {}", apart(half, whole));
+    }
+    let machine = machine(1, Means::Kernels);
+    assert!(
+        machine
+            .told_precision("key", Precision::Int8, &spec)
+            .is_err()
+    );
+    let untied = every_kind().pop().unwrap();
+    assert!(
+        machine
+            .told_precision("key", Precision::Bf16, &untied)
+            .is_err()
+    );
 }

@@ -13,7 +13,8 @@ use super::outcome::RunOutcome;
 
 impl Sweep {
     /// Takes over a run that another sweep has ended with the same configuration and seed: its files are copied, the
-    /// outcome last. Answers whether there was one.
+    /// outcome last. Answers whether there was one. Configurations are compared by what they mean, so that a sweep that an
+    /// older version has planned, with other keys, has the same runs.
     ///
     /// # Errors
     ///
@@ -35,9 +36,12 @@ impl Sweep {
     /// The folder and the outcome of a run of the same configuration and seed that has ended.
     fn ended(&self, spec: &RunSpec) -> Option<(PathBuf, RunOutcome)> {
         let mut runs = self.manifest().runs.iter();
-        let same = runs.find(|run| run.hash == spec.hash)?;
+        let same = runs.find(|run| run.config == spec.config && run.seed == spec.seed)?;
         let folder = self.run_folder(same);
-        let outcome = RunOutcome::read(&folder, &spec.hash)?;
+        let outcome = RunOutcome {
+            hash: spec.hash.clone(),
+            ..RunOutcome::read(&folder, &same.hash)?
+        };
         outcome.is_final().then_some((folder, outcome))
     }
 }
@@ -123,5 +127,30 @@ mod tests {
             !other.adopt(&other.manifest().runs[1], earlier).unwrap(),
             "another seed"
         );
+    }
+
+    #[test]
+    fn a_run_of_an_older_manifest_is_taken_over_under_the_new_sum() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut older = Manifest::new("older", "small", vec![spec("a", 1)]);
+        older.runs[0].hash = "what the keys of then gave".to_owned();
+        let older = Sweep::plan(folder.path().join("older"), older).unwrap();
+        let newer = Manifest::new("newer", "small", vec![spec("b", 1)]);
+        let newer = Sweep::plan(folder.path().join("newer"), newer).unwrap();
+        let (there, here) = (&older.manifest().runs[0], &newer.manifest().runs[0]);
+        let outcome = RunOutcome {
+            hash: there.hash.clone(),
+            ending: Ending::Diverged {
+                message: "why".to_owned(),
+            },
+            unigram_perplexity: 2.0,
+            seconds: 3.0,
+        };
+        fs::create_dir_all(older.run_folder(there)).unwrap();
+        outcome.write(&older.run_folder(there)).unwrap();
+
+        assert!(newer.adopt(here, std::slice::from_ref(&older)).unwrap());
+        let taken = RunOutcome::read(&newer.run_folder(here), &here.hash).unwrap();
+        assert_eq!(taken.ending, outcome.ending);
     }
 }

@@ -37,7 +37,7 @@ use crate::data_folder::data_folder;
 use crate::device::{DeviceKind, DeviceName};
 use crate::model_choice::{absolute_paths, assignment};
 use crate::scale_choice::{ScaleChoice, budget};
-use crate::sweeping::{Sweeping, check_runs, deadline};
+use crate::sweeping::{Sweeping, check_precision, check_runs, deadline};
 use crate::{interrupt, provenance};
 
 /// Run the paper's experiments and write a report
@@ -430,6 +430,7 @@ impl Reproduce {
         };
         let folder = data_folder(self.data.as_deref())?;
         let manifest = experiment.plan(&choices, &folder)?;
+        check_precision(&manifest.runs)?;
         let corpora = Corpora::of_manifest(&manifest, &folder).with_context(|| {
             format!(
                 "{} needs a text that is not inside the program (--quick does without)",
