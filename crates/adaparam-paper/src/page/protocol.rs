@@ -1,7 +1,7 @@
 //! What was trained on what, and how, as the runs' configurations have it.
 
-use adaparam_lm::TrainSpec;
 use adaparam_lm::sweep::RunSpec;
+use adaparam_lm::{TrainPrecision, TrainSpec};
 use adaparam_report::number;
 
 use crate::experiment::{Experiment, Group, PAPER_EPOCHS, Study, TextInWords};
@@ -156,8 +156,12 @@ fn in_words(study: &Study, train: &TrainSpec) -> String {
         }
         (other, _) => format!("schedule `{other}`"),
     };
+    let precision = match train.precision {
+        TrainPrecision::F32 => "",
+        TrainPrecision::Bf16 => "; products in bf16",
+    };
     format!(
-        "{}{instead} of {optimiser} with learning rate {}, {schedule}; batches of {}, windows of about {}",
+        "{}{instead} of {optimiser} with learning rate {}, {schedule}; batches of {}, windows of about {}{precision}",
         number::count(train.epochs as usize, "epoch"),
         train.learning_rate,
         train.batch,
@@ -208,12 +212,22 @@ mod tests {
     use crate::experiment::{PlanChoices, Systems};
 
     fn told(experiment: Experiment, scale: Scale, systems: &str) -> String {
+        told_with(experiment, scale, systems, &[])
+    }
+
+    fn told_with(
+        experiment: Experiment,
+        scale: Scale,
+        systems: &str,
+        changes: &[(&str, &str)],
+    ) -> String {
+        let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
         let choices = PlanChoices {
             scale,
             seeds: 2,
             draws: None,
             systems: Systems::parse(systems),
-            changes: Vec::new(),
+            changes: changes.iter().map(owned).collect(),
         };
         let manifest = experiment.plan(&choices, Path::new("")).unwrap();
         protocol(&Study {
@@ -267,6 +281,18 @@ mod tests {
                 && !others.contains("Adam"),
             "{others}"
         );
+    }
+
+    #[test]
+    fn fewer_bits_are_told() {
+        let changes = [("train.precision", "bf16")];
+        let half = told_with(Experiment::Ptb, Scale::Small, "own", &changes);
+        assert!(
+            half.contains("windows of about 35; products in bf16;"),
+            "{half}"
+        );
+        let whole = told(Experiment::Ptb, Scale::Small, "own");
+        assert!(!whole.contains("products"), "{whole}");
     }
 
     #[test]

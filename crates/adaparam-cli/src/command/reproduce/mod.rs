@@ -58,9 +58,8 @@ Examples:
   adaparam reproduce choices --seeds 3      input, output, IO and SVA adaptation, tying, clipping, dropout and depth
   adaparam reproduce tail --config my.toml  the same with your own models (begin with a run's config.toml)
 
-A run that is interrupted keeps what it has done: give the same command again to go on. The language models of an
-experiment are a sweep (adaparam sweep --help), whose folder is the one that --out names.
-Quick runs judge no claim of the paper.")]
+A run that is interrupted keeps what it has done: give the same command again to go on. The language models of \
+an experiment are a sweep (adaparam sweep --help), whose folder is the one that --out names. Quick runs judge no claim of the paper.")]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a flag that a person gives or not"
