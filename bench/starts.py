@@ -8,7 +8,7 @@
 DIR has the Penn Treebank (see `adaparam data --help`). Every model of a preset has as many parameters as the preset, to
 within a per cent, and is trained as the preset says but for the recipe. Adds the validation perplexity after
 every epoch to results/starts/runs.json and writes a table to results/starts/README.md, anew after each run; runs that are
-in the record already stay there. Runs are kept in `--runs`; what is finished there is not trained again, and what is not
+in the record already stay there and are not trained again. Runs are kept in `--runs`; what is not finished there
 goes on, so the script can be stopped and started at any time. Two layers at 2M from the paper's start, and the LSTM's, are
 those of results/precision, which are trained in the same way.
 """
@@ -235,6 +235,9 @@ def main():
         for preset, model, suffix, of_model, recipe, of_recipe, one_width, layers in plan:
             name, keys = preset + suffix, of_model + of_recipe
             changes, count = sized(program, name, layers, keys + PROTOCOLS[preset] + arguments.changes, one_width)
+            command = " ".join(["adaparam train", name, *flags(changes), "--seed", str(seed)])
+            if any(run.get("command") == command for run in runs.values()):
+                continue
             key = hashlib.sha256(json.dumps([name, changes, seed]).encode()).hexdigest()[:12]
             folder = arguments.runs / f"{name}-{layers}-seed-{seed}-{key}"
             if not train(program, name, changes, seed, folder, arguments.data):
@@ -246,7 +249,7 @@ def main():
                 "layers": layers,
                 "seed": seed,
                 "parameters": count,
-                "command": " ".join(["adaparam train", name, *flags(changes), "--seed", str(seed)]),
+                "command": command,
                 "commit": commit,
                 "valid_perplexity": validations(folder),
                 "finished": (folder / "result.json").exists(),
