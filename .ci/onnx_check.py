@@ -27,7 +27,8 @@ TRAINED = {
     "trained-bytes": ["model.cell.latent=5", "data.tokens=bytes"],
     "trained-unicode-words": ["model.cell.kind=adaptive-gru", "model.cell.latent=5", "data.tokens=unicode-words"],
 }
-PROMPTS = ["call me", "call me Zebulon, 床 l'été\n", "\tthe  sea"]
+# Of Unicode words, `whale` stands behind a space only.
+PROMPTS = ["call me", "whale of", "call me Zebulon, 床 l'été\n", "\tthe  sea"]
 
 
 def asked(*arguments):
@@ -109,7 +110,7 @@ def check_texts(model, reference):
     for case in reference["prompts"]:
         remarks = io.StringIO()
         with contextlib.redirect_stderr(remarks):
-            text = model.text(generate.generate(model, case["prompt"], case["count"], 0, 1))
+            text = model.text(generate.generate(model, case["prompt"], case["count"], 0, 1), case["prompt"])
             ids = model.read(case["prompt"])
         assert text == case["text"], f"{case['prompt']!r}: {text!r} for {case['text']!r}"
         assert ids == case.get("ids", ids), f"{case['prompt']!r}: {ids} for {case['ids']}"

@@ -23,7 +23,7 @@ RESULTS = ROOT / "results"
 REPORTS = {
     "paper": ["reproduce", "all", "--scale", "small"],
     "quick": ["reproduce", "--quick"],
-    "ptb-2m-bolt-ons": ["reproduce", "ptb", "--scale", "small", "--systems", "lstm,recurrent,awd-lstm"],
+    "ptb-2m-bolt-ons": ["reproduce", "ptb", "--scale", "small", "--systems", "lstm,recurrent,awd-lstm,lstm-mos,recurrent-mos"],
     "ptb-17m": ["reproduce", "ptb", "--scale", "full"],
 }
 # Pictures of the book.

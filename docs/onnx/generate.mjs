@@ -51,6 +51,12 @@ function cutUnicodeWords(text) {
   return names;
 }
 
+/** The name of a token at the beginning of a text behind another word, if it has another one there. */
+function withinALine(name) {
+  const text = unescaped(name);
+  return whiteSpace.test(text[0]) ? undefined : escaped(` ${text}`);
+}
+
 const spellEscaped = (name) => utf8.encode(name === unknown ? name : unescaped(name));
 
 /** How a text is cut into tokens, and what a token adds to a text behind another. */
@@ -66,7 +72,7 @@ const kinds = {
     cut: (text) => cutBy("grapheme", text).map(escaped),
     spelling: spellEscaped,
   },
-  "unicode-words": { lineEnd: "\\n", cut: cutUnicodeWords, spelling: spellEscaped },
+  "unicode-words": { lineEnd: "\\n", cut: cutUnicodeWords, spelling: spellEscaped, withinALine },
   bytes: {
     lineEnd: "0a",
     cut: (text) => [...utf8.encode(text)].map((byte) => byte.toString(16).padStart(2, "0")),
@@ -85,19 +91,26 @@ export async function load(bytes, vocabulary) {
   return { session, words, ids, tokens, lineEnd: ids.get(tokens.lineEnd), unk: ids.get(unknown) };
 }
 
-/** The numbers of a text's tokens. What the model does not know is read as `<unk>`, or left out where it has none. */
+/**
+ * The numbers of a text's tokens. What the model does not know is read as `<unk>`, or left out where it has none; it may know the
+ * first word within a line only.
+ */
 export function read({ ids, tokens, unk }, text, remark = console.error) {
-  return tokens.cut(text).flatMap((name) => {
-    if (ids.has(name)) return [ids.get(name)];
+  return tokens.cut(text).flatMap((name, place) => {
+    const known = ids.get(name) ?? (place === 0 ? ids.get(tokens.withinALine?.(name)) : undefined);
+    if (known !== undefined) return [known];
     const instead = unk === undefined ? "left out" : `read as ${unknown}`;
     remark(`--prompt: \`${name}\` is not in the vocabulary: ${instead}`);
     return unk === undefined ? [] : [unk];
   });
 }
 
-/** What tokens spell; bytes that are no UTF-8 are shown as U+FFFD. */
-export function spell({ words, tokens }, ids) {
-  const bytes = ids.flatMap((id, place) => [...tokens.spelling(words[id], words[ids[place - 1]])]);
+/** What tokens spell, the first one as the prompt has it; bytes that are no UTF-8 are shown as U+FFFD. */
+export function spell({ words, tokens }, ids, prompt = "") {
+  const names = ids.map((id) => words[id]);
+  const [typed] = tokens.cut(prompt);
+  if (names.length > 0 && typed && names[0] === tokens.withinALine?.(typed)) names[0] = typed;
+  const bytes = names.flatMap((name, place) => [...tokens.spelling(name, names[place - 1])]);
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(Uint8Array.from(bytes));
 }
 
@@ -157,7 +170,7 @@ export async function generate(model, prompt, count, { temperature = 1, seed = 1
     if (place >= given) ids.push(draw(scores, temperature, uniform));
     word = ids[place];
   }
-  return spell(model, ids);
+  return spell(model, ids, prompt);
 }
 
 /** The text without what a terminal would obey. */

@@ -36,7 +36,12 @@ def unescaped(name):
     return escape.sub(lambda found: chr(int(found[1], 16)) if found[1] else letters[found[0]], name)
 
 
-class Words:
+class Tokens:
+    def within_a_line(self, name):
+        """The name that a token at the beginning of a text has behind another word, if it has another one there."""
+
+
+class Words(Tokens):
     """What stands between white space; `<eos>` ends a line."""
 
     line_end = "<eos>"
@@ -56,7 +61,7 @@ class Words:
         return (name if before in (None, self.line_end) else f" {name}").encode()
 
 
-class Characters:
+class Characters(Tokens):
     """What a reader takes for a character."""
 
     line_end = "\\n"
@@ -87,8 +92,12 @@ class UnicodeWords(Characters):
                 place += 1
             yield escaped(piece)
 
+    def within_a_line(self, name):
+        text = unescaped(name)
+        return None if text[0] in WHITE_SPACE else escaped(f" {text}")
 
-class Bytes:
+
+class Bytes(Tokens):
     """The bytes of the text in UTF-8, each named by two digits."""
 
     line_end = "0a"
@@ -130,10 +139,14 @@ class Model:
         return found["logits"], state, [found[name] for name in policies if name in found]
 
     def read(self, text, remark=lambda line: print(line, file=sys.stderr)):
-        """The numbers of a text's tokens. What the model does not know is read as `<unk>`, or left out where it has none."""
+        """The numbers of a text's tokens. What the model does not know is read as `<unk>`, or left out where it has none.
+
+        It may know the first word within a line only."""
         ids = []
-        for name in self.tokens.cut(text):
+        for place, name in enumerate(self.tokens.cut(text)):
             known = self.ids.get(name)
+            if known is None and place == 0:
+                known = self.ids.get(self.tokens.within_a_line(name))
             if known is None:
                 instead = "left out" if self.unk is None else f"read as {UNK}"
                 remark(f"--prompt: `{name}` is not in the vocabulary: {instead}")
@@ -142,9 +155,12 @@ class Model:
                 ids.append(known)
         return ids
 
-    def text(self, ids):
-        """What tokens spell; bytes that are no UTF-8 are shown as U+FFFD."""
+    def text(self, ids, prompt=""):
+        """What tokens spell, the first one as the prompt has it; bytes that are no UTF-8 are shown as U+FFFD."""
         names = [self.words[number] for number in ids]
+        typed = next(self.tokens.cut(prompt), None)
+        if typed and names[:1] == [self.tokens.within_a_line(typed)]:
+            names[0] = typed
         spelled = map(self.tokens.spelling, names, [None, *names])
         return b"".join(spelled).decode(errors="replace")
 
@@ -186,4 +202,4 @@ if __name__ == "__main__":
     told = parser.parse_args()
     model = Model(told.model)
     ids = generate(model, told.prompt, told.max_words, told.temperature, told.seed, told.unk)
-    print(visible(model.text(ids)))
+    print(visible(model.text(ids, told.prompt)))

@@ -6,12 +6,13 @@ use clap::{Args, ValueEnum};
 
 use crate::device::{DeviceKind, DeviceName};
 use crate::training::threads;
+use crate::typed_number::whole_number;
 
 /// What a person says about what computes a language model.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ComputeChoice {
     /// Threads to compute with; they do not change the results [default: `RAYON_NUM_THREADS`, or one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u16>(1..=1024), allow_negative_numbers = true)]
     pub(crate) threads: Option<u16>,
     /// Where to compute: on the processor by its own kernels, elsewhere by tensor operations
     #[arg(long, value_parser = DeviceName, default_value = "cpu")]

@@ -1,17 +1,19 @@
-//! Examples in `--help` on narrow terminals: what stands beside a command goes on in its own column.
+//! Examples in `--help` on narrow terminals: a command goes on deeper than where it begins, and its remark in a column of its own.
 //!
-//! clap wraps a line too long for the terminal at the line's own indentation, so that the rest of a remark would stand under the
-//! commands and look like one of them.
+//! clap wraps a line too long for the terminal at the line's own indentation, so that the rest of a command or of its remark would
+//! stand under the commands and look like one of them.
 
 use clap::Command;
 
 /// The widest help, also where the terminal is wider.
 pub(crate) const WIDEST: usize = 120;
-/// A remark that has less room than this beside its command stands below it.
+/// A remark that has less room than this in its column stands below its command.
 const NARROWEST_REMARK: usize = 24;
 /// Spaces between a command and the remark beside it, at least.
 const GAP: &str = "  ";
-/// How far to the right of its command a remark stands that has no room beside it.
+/// How far to the right of its beginning a command goes on.
+const DEEPER: usize = 4;
+/// How far to the right of its command's beginning a remark stands that has no room in its column.
 const BELOW: usize = 6;
 
 /// The same command, and all below it, with examples that fit `width` columns.
@@ -26,34 +28,75 @@ pub(crate) fn fitted(command: Command, width: usize) -> Command {
     command.mut_subcommands(|below| fitted(below, width))
 }
 
-/// A text whose lines of two columns fit `width`. Others are left to clap.
+/// A text whose examples fit `width`. Sentences, which are not indented, are left to clap.
 fn wrapped(text: &str, width: usize) -> String {
-    let lines = text.lines().flat_map(|line| fitted_line(line, width));
-    lines.collect::<Vec<_>>().join("\n")
+    let mut lines: Vec<String> = Vec::new();
+    // Where the example above begins, and whether it has become several lines.
+    let mut above = None;
+    for line in text.lines() {
+        let fitted = match (indentation(line), above) {
+            (0, _) => {
+                above = None;
+                vec![line.to_owned()]
+            }
+            (column, Some((begins, goes_on))) if column > begins => {
+                fitted_remark(line, begins, goes_on, width)
+            }
+            (begins, _) => {
+                let fitted = fitted_example(line, width);
+                above = Some((begins, fitted.len() > 1));
+                fitted
+            }
+        };
+        lines.extend(fitted);
+    }
+    lines.join("\n")
 }
 
-fn fitted_line(line: &str, width: usize) -> Vec<String> {
-    let command = line.trim_start();
-    let indentation = line.len() - command.len();
-    let Some((command, remark)) = command.split_once(GAP) else {
-        return vec![line.to_owned()];
-    };
-    if line.chars().count() <= width || indentation == 0 {
+/// A command, perhaps with a remark beside it.
+fn fitted_example(line: &str, width: usize) -> Vec<String> {
+    if columns(line) <= width {
         return vec![line.to_owned()];
     }
+    let (begins, text) = (indentation(line), line.trim_start());
+    let (command, remark) = text.split_once(GAP).unwrap_or((text, ""));
     let remark = remark.trim_start();
-    let column = line.chars().count() - remark.chars().count();
+    let beside = columns(line) - columns(remark);
+    if !remark.is_empty() && width >= beside + NARROWEST_REMARK {
+        let command = &line[..line.len() - remark.len()];
+        return filled(command, remark.split_whitespace(), beside, width);
+    }
+    let mut lines = filled(&blank(begins), arguments(command), begins + DEEPER, width);
+    if !remark.is_empty() {
+        let below = begins + BELOW;
+        let remark = remark.split_whitespace();
+        lines.extend(filled(&blank(below), remark, below, width));
+    }
+    lines
+}
+
+/// A remark in a line of its own, below a command that begins at `begins`. Where the command goes on, it stands deeper than that.
+fn fitted_remark(line: &str, begins: usize, goes_on: bool, width: usize) -> Vec<String> {
+    let (own, below) = (indentation(line), begins + BELOW);
+    let has_room = columns(line) <= width || width >= own + NARROWEST_REMARK;
+    let column = if has_room { own } else { own.min(below) };
+    let column = if goes_on { column.max(below) } else { column };
+    filled(&blank(column), line.split_whitespace(), column, width)
+}
+
+/// Words behind `beginning`, going on at `column` wherever a line would be wider than `width`.
+fn filled<'w>(
+    beginning: &str,
+    words: impl Iterator<Item = &'w str>,
+    column: usize,
+    width: usize,
+) -> Vec<String> {
     let mut lines = Vec::new();
-    let (column, mut current) = if width >= column + NARROWEST_REMARK {
-        (column, line[..line.len() - remark.len()].to_owned())
-    } else {
-        lines.push(format!("{:indentation$}{command}", ""));
-        (indentation + BELOW, " ".repeat(indentation + BELOW))
-    };
+    let mut current = beginning.to_owned();
     let mut is_first = true;
-    for word in remark.split_whitespace() {
-        if !is_first && current.chars().count() + 1 + word.chars().count() > width {
-            lines.push(std::mem::replace(&mut current, " ".repeat(column)));
+    for word in words {
+        if !is_first && columns(&current) + 1 + columns(word) > width {
+            lines.push(std::mem::replace(&mut current, blank(column)));
             is_first = true;
         }
         if !is_first {
@@ -64,6 +107,31 @@ fn fitted_line(line: &str, width: usize) -> Vec<String> {
     }
     lines.push(current);
     lines
+}
+
+/// The words of a command; what stands in quotes is not taken apart.
+fn arguments(command: &str) -> impl Iterator<Item = &str> {
+    let mut open = None;
+    command.split(move |letter: char| {
+        match open {
+            Some(quote) if quote == letter => open = None,
+            None if matches!(letter, '"' | '\'') => open = Some(letter),
+            _ => {}
+        }
+        open.is_none() && letter == ' '
+    })
+}
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn blank(columns: usize) -> String {
+    " ".repeat(columns)
 }
 
 #[cfg(test)]
@@ -89,26 +157,69 @@ mod tests {
     }
 
     #[test]
-    fn sentences_and_commands_alone_are_left_to_clap() {
-        for line in [
-            "A run that is interrupted keeps what it has done: give the same command again",
-            "  adaparam sweep run runs/ablation --all --jobs 2 --budget 2h",
-            "",
-        ] {
-            assert_eq!(wrapped(line, 40), line);
-        }
+    fn a_remark_in_a_line_of_its_own_keeps_its_column_or_goes_below_its_command() {
+        let text = "  adaparam reproduce mnist --search\n                           which reading gives Table 1";
+        assert_eq!(wrapped(text, 60), text, "has room");
+        let expected = "  adaparam reproduce mnist --search\n                           which reading gives\n                           Table 1";
+        assert_eq!(wrapped(text, 51), expected);
+        let expected = "  adaparam reproduce mnist --search\n        which reading gives Table 1";
+        assert_eq!(wrapped(text, 50), expected);
+        let text =
+            "  adaparam eval runs/quick-seed-1 --tokens\n      each word with its loss in nats";
+        assert_eq!(wrapped(text, 42), text, "has room");
+        let expected = "  adaparam eval runs/quick-seed-1\n      --tokens\n        each word with its loss in\n        nats";
+        assert_eq!(wrapped(text, 35), expected, "the command goes on");
     }
 
     #[test]
-    fn no_remark_of_any_command_is_wider_than_eighty_columns() {
-        fn check(command: &Command) {
+    fn a_command_goes_on_deeper_than_it_begins_and_its_quotes_stay_whole() {
+        let line = "  adaparam sweep run runs/ablation --all --jobs 2 --budget 2h";
+        let expected = "  adaparam sweep run runs/ablation --all\n      --jobs 2 --budget 2h";
+        assert_eq!(wrapped(line, 40), expected);
+        assert_eq!(wrapped(line, 61), line, "has room");
+        let line = "  adaparam generate runs/a --prompt \"call me\" --seed 3";
+        let expected = "  adaparam generate runs/a --prompt\n      \"call me\" --seed 3";
+        assert_eq!(wrapped(line, 42), expected);
+        let line =
+            "  adaparam import my.safetensors --text my.txt --out runs/mine   the same of a file";
+        let expected = "  adaparam import my.safetensors --text\n      my.txt --out runs/mine\n        the same of a file";
+        assert_eq!(wrapped(line, 40), expected);
+    }
+
+    #[test]
+    fn sentences_are_left_to_clap_and_no_remark_goes_with_the_command_of_another_paragraph() {
+        let sentence =
+            "A run that is interrupted keeps what it has done: give the same command again";
+        assert_eq!(wrapped(sentence, 40), sentence);
+        let text = "  adaparam train quick\n\n      adaparam train quick --set train.epochs=2";
+        let expected =
+            "  adaparam train quick\n\n      adaparam train quick --set\n          train.epochs=2";
+        assert_eq!(wrapped(text, 40), expected);
+    }
+
+    #[test]
+    fn examples_of_every_command_fit_and_only_commands_stand_where_commands_begin() {
+        fn examples(command: &Command) -> Vec<String> {
             let text = command.get_after_help().map(ToString::to_string);
-            for line in text.iter().flat_map(|text| text.lines()) {
-                let is_of_two_columns = line.starts_with(' ') && line.trim().contains(GAP);
-                assert!(!is_of_two_columns || line.chars().count() <= 80, "{line}");
-            }
-            command.get_subcommands().for_each(check);
+            let lines = text.iter().flat_map(|text| text.lines());
+            let indented = lines.filter(|line| line.starts_with(' '));
+            let own: Vec<String> = indented.map(str::to_owned).collect();
+            let below = command.get_subcommands().flat_map(examples);
+            own.into_iter().chain(below).collect()
         }
-        check(&fitted(Cli::command(), 80));
+        // A line of another kind would bring another first word.
+        let first_words = |lines: &[String]| -> Vec<String> {
+            let commands = lines.iter().filter(|line| indentation(line) == 2);
+            let words = commands.filter_map(|line| line.split_whitespace().next());
+            words.map(str::to_owned).collect()
+        };
+        let as_written = first_words(&examples(&Cli::command()));
+        for width in [60, 80, 100, 120] {
+            let lines = examples(&fitted(Cli::command(), width));
+            for line in &lines {
+                assert!(columns(line) <= width, "{width}: {line}");
+            }
+            assert_eq!(first_words(&lines), as_written, "{width}");
+        }
     }
 }

@@ -32,9 +32,10 @@ mod slurm;
 mod sweeping;
 mod training;
 mod tuning;
+mod typed_number;
 mod visible;
-mod whole_number;
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use adaparam_runs::RunError;
@@ -61,10 +62,9 @@ fn main() -> ExitCode {
         fault::plan(fault, call);
     }
     let command = help_width::fitted(Cli::command(), say::help_columns());
-    let cli = match command
-        .try_get_matches()
-        .and_then(|given| Cli::from_arg_matches(&given))
-    {
+    let given = command.try_get_matches();
+    let data = given.as_ref().ok().and_then(data_folder::named);
+    let cli = match given.and_then(|given| Cli::from_arg_matches(&given)) {
         Ok(cli) => cli,
         Err(error) => return refuse(&flag_of_a_key::advised(error)),
     };
@@ -78,6 +78,7 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             crew::end_if_others_wait(&error);
+            let error = data_folder::advised(error, data.as_deref());
             alert!("error: {}", told(&error));
             ExitCode::from(2)
         }
@@ -101,9 +102,13 @@ fn refuse(error: &clap::Error) -> ExitCode {
 fn told(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {
-        let absent = cause.downcast_ref::<std::io::Error>();
-        let is_absence = absent.is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-        let is_told = is_absence && text.contains("there is no such");
+        let of_system = cause.downcast_ref::<std::io::Error>();
+        let is_told = of_system.is_some_and(|error| match error.kind() {
+            ErrorKind::NotFound => text.contains("there is no such"),
+            ErrorKind::IsADirectory => text.contains("is a folder"),
+            ErrorKind::AlreadyExists | ErrorKind::NotADirectory => text.contains("is a file"),
+            _ => false,
+        });
         let cause = cause.to_string();
         if !is_told && !text.contains(&cause) {
             text = format!("{text}: {cause}");

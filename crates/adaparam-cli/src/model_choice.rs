@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use adaparam_lm::{Cells, DataSpec, Family, LanguageModelConfig, nearest, preset, presets};
-use adaparam_runs::ordinary_file;
+use adaparam_runs::{RunError, ordinary_file};
 use anyhow::{Context, bail};
 
 /// The configuration of a preset's name or a TOML file.
@@ -16,7 +16,7 @@ pub(crate) fn configuration(name: &str) -> anyhow::Result<LanguageModelConfig> {
         bail!("{}", no_such_model(name));
     }
     let text = ordinary_file::read_to_string(path)
-        .map_err(|error| anyhow::anyhow!("{}: cannot read this file: {error}", path.display()))?;
+        .map_err(RunError::file(path, "cannot read this file"))?;
     Ok(LanguageModelConfig::parse(
         &path.display().to_string(),
         &text,
@@ -94,6 +94,23 @@ pub(crate) fn is_text_gone(data: &DataSpec) -> bool {
 pub(crate) fn names_a_text(changes: &[(String, String)]) -> bool {
     let mut keys = changes.iter().map(|(key, _)| key.as_str());
     keys.any(|key| key == "data.train" || key == "data.set")
+}
+
+/// Refuses a text that is named by a flag and by a key of the configuration: only one of the two would be read.
+pub(crate) fn refuse_two_names(
+    texts: &[(&str, &str, Option<&Path>)],
+    changes: &[(String, String)],
+) -> anyhow::Result<()> {
+    for (flag, key, file) in texts {
+        let change = changes.iter().find(|(changed, _)| changed == key);
+        if let (Some(file), Some((_, value))) = (file, change) {
+            bail!(
+                "{flag} {} and --set {key}={value}: both name the text: leave one of them out",
+                file.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The configuration in a file at `path` that anybody may have written: it does not choose which files are read here, so

@@ -114,30 +114,53 @@ pub(crate) fn perplexity(loss: f64) -> String {
     format!("{:.2}", loss.exp())
 }
 
+/// What the run's tokens are, in a word whose plural has an `s`.
+fn unit(run: &RunHistory) -> &'static str {
+    run.config.data.tokens.unit()
+}
+
+/// The same at the beginning of a line: `Character`.
+fn unit_in_front(run: &RunHistory) -> String {
+    let mut letters = unit(run).chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
 /// `2.104`, or nothing.
 pub(crate) fn shown_bits(bits: Option<f64>) -> String {
     bits.map_or_else(String::new, |bits| format!("{bits:.3}"))
 }
 
 fn summary(run: &RunHistory) -> String {
+    let per_character = |bits: Option<f64>| {
+        bits.map_or_else(String::new, |bits| {
+            format!(" ({bits:.3} bits per character)")
+        })
+    };
     let parameters = run.parameters().map_or_else(String::new, |parameters| {
         format!(" with {} parameters", number::grouped(parameters as u64))
     });
     let best = run.best().and_then(|best| Some((best, best.valid_loss?)));
     let best = best.map_or_else(String::new, |(best, loss)| {
         format!(
-            ", the best of them epoch {} with a validation perplexity of {}",
+            ", the best of them epoch {} with a validation perplexity of {}{}",
             best.epoch,
-            perplexity(loss)
+            perplexity(loss),
+            per_character(run.valid_bits_per_character())
         )
     });
     let test = run.result.as_ref().map_or_else(String::new, |result| {
-        format!(" and a test perplexity of {:.2}", result.test_perplexity)
+        let bits = per_character(run.test_bits_per_character());
+        format!(
+            " and a test perplexity of {:.2}{bits}",
+            result.test_perplexity
+        )
     });
     format!(
-        "A language model ({}){parameters}, trained on {}: {} epochs are done{best}{test}",
+        "A language model ({}){parameters}, trained on {}, cut into {}s: {} epochs are done{best}{test}",
         model(run),
         text_name(run),
+        unit(run),
         epochs(run)
     )
 }
@@ -170,7 +193,7 @@ fn came_out(run: &RunHistory) -> Section {
         ])
     });
     let table = Table {
-        caption: "Every epoch: loss in nats per word".to_owned(),
+        caption: format!("Every epoch: loss in nats per {}", unit(run)),
         columns: vec![
             Column::number("Epoch"),
             Column::number("Training loss"),
@@ -243,9 +266,12 @@ fn cuts(run: &RunHistory) -> Vec<Rule> {
 fn curves(run: &RunHistory) -> Section {
     let losses = Lines {
         title: "Loss".to_owned(),
-        description: "Training and validation loss in nats per word by epoch.".to_owned(),
+        description: format!(
+            "Training and validation loss in nats per {} by epoch.",
+            unit(run)
+        ),
         x: Axis::whole("epoch"),
-        y: Axis::linear("nats per word"),
+        y: Axis::linear(format!("nats per {}", unit(run))),
         series: vec![
             Line::new(
                 "training",
@@ -309,9 +335,33 @@ fn rate_axis(run: &RunHistory) -> Axis {
 
 /// Validation perplexities by epoch, one line a run.
 pub(crate) fn validation(runs: &[(String, &RunHistory)]) -> Lines {
+    Lines {
+        title: "Validation perplexity".to_owned(),
+        description: "Validation perplexity by epoch, one line a run.".to_owned(),
+        y: Axis::log("perplexity"),
+        ..by_epoch(runs, |_, loss| Some(loss.exp()))
+    }
+}
+
+/// Validation losses in bits per character by epoch, one line a run; without points where that is not known.
+pub(crate) fn validation_bits(runs: &[(String, &RunHistory)]) -> Lines {
+    Lines {
+        title: "Validation bits per character".to_owned(),
+        description: "Validation loss in bits per character by epoch, one line a run.".to_owned(),
+        y: Axis::linear("bits per character"),
+        ..by_epoch(runs, RunHistory::bits_per_character)
+    }
+}
+
+/// What becomes of the validation losses of runs, one line a run.
+fn by_epoch(
+    runs: &[(String, &RunHistory)],
+    value: impl Fn(&RunHistory, f64) -> Option<f64>,
+) -> Lines {
     let series = runs.iter().enumerate().map(|(index, (name, run))| {
-        let losses = points(run, |epoch| epoch.valid_loss.map(f64::exp));
-        let line = Line::new(name, Colour::nth(index), losses);
+        let run: &RunHistory = run;
+        let values = points(run, |epoch| value(run, epoch.valid_loss?));
+        let line = Line::new(name, Colour::nth(index), values);
         if index < Colour::ALL.len() {
             line
         } else {
@@ -319,10 +369,7 @@ pub(crate) fn validation(runs: &[(String, &RunHistory)]) -> Lines {
         }
     });
     Lines {
-        title: "Validation perplexity".to_owned(),
-        description: "Validation perplexity by epoch, one line a run.".to_owned(),
         x: Axis::whole("epoch"),
-        y: Axis::log("perplexity"),
         series: series.collect(),
         size: if runs.len() > 1 {
             Size::WIDE
@@ -340,6 +387,7 @@ fn trained(run: &RunHistory) -> Section {
         .layers()
         .map(|(from, to)| format!("{from} → {to}"))
         .collect();
+    let vectors = format!("{} vectors", unit_in_front(run));
     let settings = toml::to_string(&run.config).unwrap_or_default();
     let mut section = String::new();
     let keys = settings.lines().filter_map(|line| {
@@ -360,7 +408,7 @@ fn trained(run: &RunHistory) -> Section {
             vec![
                 ("Cell", model.cell.settings().kind().to_owned()),
                 ("Layers", layers.join(", ")),
-                ("Word vectors", model.embedding.to_string()),
+                (vectors.as_str(), model.embedding.to_string()),
                 (
                     "Parameters",
                     run.parameters()
@@ -382,24 +430,28 @@ fn trained(run: &RunHistory) -> Section {
 
 fn text(run: &RunHistory) -> Section {
     let finished = run.epochs.iter().find(|epoch| epoch.valid_loss.is_some());
+    let tokens = run.config.data.tokens;
+    let in_an_epoch = format!("{}s predicted in an epoch", unit_in_front(run));
+    let [in_validation, in_test] = ["Validation", "Test"].map(|it| format!("{it} {}s", unit(run)));
     let words = |count: usize| number::grouped(count as u64);
     Section::new("On what text").with(facts(
         "Text",
         vec![
             ("Text", text_name(run)),
+            ("Cut into", format!("{}: {}", tokens.name(), tokens.about())),
             (
-                "Words predicted in an epoch",
+                in_an_epoch.as_str(),
                 finished.map_or_else(String::new, |epoch| number::grouped(epoch.words)),
             ),
             ("Vocabulary", run.vocabulary.map_or_else(String::new, words)),
             (
-                "Validation words",
+                in_validation.as_str(),
                 run.result
                     .as_ref()
                     .map_or_else(String::new, |result| words(result.valid_words)),
             ),
             (
-                "Test words",
+                in_test.as_str(),
                 run.result
                     .as_ref()
                     .map_or_else(String::new, |result| words(result.test_words)),
@@ -418,6 +470,10 @@ fn means(run: &RunHistory, witnessed: &Witnessed) -> Section {
         .map(|bytes| bytes as u64);
     let seconds = run.record.as_ref().map_or(0.0, |record| record.seconds);
     let words: u64 = run.epochs.iter().map(|epoch| epoch.words).sum();
+    let in_a_second = format!(
+        "{}s a second, validation and tests included",
+        unit_in_front(run)
+    );
     let time = if seconds > 0.0 {
         duration(seconds)
     } else {
@@ -440,7 +496,7 @@ fn means(run: &RunHistory, witnessed: &Witnessed) -> Section {
                 witnessed.peak_memory.map_or_else(String::new, megabytes),
             ),
             ("Time", time),
-            ("Words a second, validation and tests included", speed),
+            (in_a_second.as_str(), speed),
         ],
     ))
 }

@@ -97,9 +97,7 @@ impl Sweeping {
         runs: impl IntoIterator<Item = &'a RunSpec>,
     ) -> anyhow::Result<Corpora> {
         let folder = data_folder(self.data.as_deref())?;
-        Corpora::read(runs, &folder).context(
-            "the text is needed here: fetch it with `adaparam data fetch`, or name a folder that holds it with --data",
-        )
+        Corpora::read(runs, &folder).context("the text of the runs is needed here")
     }
 
     /// Runs what has not ended of `runs`, until all have or it must stop.

@@ -18,6 +18,7 @@ use clap::Args;
 use crate::bolt_ons;
 use crate::reading_progress::ReadingProgress;
 use crate::say::{remark, terminal_width};
+use crate::typed_number::whole_number;
 
 /// The flags of a search.
 #[derive(Debug, Clone, Args)]
@@ -31,7 +32,8 @@ pub(crate) struct TuneChoice {
     #[arg(long, value_name = "TIME", requires = "tune", value_parser = parse_duration)]
     budget: Option<Duration>,
     /// Words of the validation text to search on; 0 for all
-    #[arg(long, value_name = "N", requires = "tune", default_value_t = 50_000)]
+    #[arg(long, value_name = "N", requires = "tune", default_value_t = 50_000,
+          value_parser = whole_number::<usize>(0..=u64::MAX), allow_negative_numbers = true)]
     tune_words: usize,
 }
 

@@ -42,10 +42,33 @@ fn missing_files_are_an_error_with_a_next_step() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stdout).contains("train-images-idx3-ubyte.gz: missing"));
     assert!(
-        text(&output.stderr).contains("4 of 4 files are missing or wrong"),
+        text(&output.stderr).contains(
+            "4 of 4 files are missing or wrong: `adaparam data fetch mnist` replaces them"
+        ),
         "{}",
         text(&output.stderr)
     );
+}
+
+#[test]
+fn a_folder_that_was_named_is_the_one_to_fetch_into() {
+    let folder = tempfile::tempdir().unwrap();
+    let named = folder.path().join("my data");
+    std::fs::create_dir(&named).unwrap();
+    let named = named.to_str().unwrap();
+    let fetch = format!("`adaparam data fetch ptb --data '{named}'`");
+    for command in [
+        &["data", "verify", "ptb"][..],
+        &["train", "ptb-2m"],
+        &["reproduce", "ptb"],
+    ] {
+        let output = run(folder.path(), &[command, &["--data", named][..]].concat());
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(error.contains(&fetch), "{command:?}: {error}");
+    }
+    let listed = run(folder.path(), &["data", "list", "--data", named]);
+    assert!(text(&listed.stdout).contains(&fetch[1..fetch.len() - 1]));
 }
 
 #[test]

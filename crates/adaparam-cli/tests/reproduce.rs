@@ -929,7 +929,7 @@ fn an_output_folder_that_is_somebody_elses_is_left_alone() {
     assert_refused(
         folder.path(),
         &quick("file"),
-        &["file", "cannot make this folder"],
+        &["file: is a file; name a folder\n"],
     );
     assert_eq!(
         fs::read_dir(folder.path().join("thesis")).unwrap().count(),

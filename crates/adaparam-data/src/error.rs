@@ -10,7 +10,7 @@ use crate::registry::Dataset;
 #[non_exhaustive]
 pub enum DataError {
     /// The operating system refused an operation on a file.
-    #[error("{}: {}", path.display(), refusal(action, source))]
+    #[error("{}: {}", path.display(), refusal(path, action, source))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -22,14 +22,16 @@ pub enum DataError {
 
     /// A file of a data set is not there under any of its names.
     #[error(
-        "{}: {}; fetch the data set (`{}`), or name the folder that holds it with --data",
-        folder.display(), absence(folder, names), fetches(folder)
+        "{}: {}; fetch the data set (`{fetch}`), or name the folder that holds it with --data",
+        folder.display(), absence(folder, names)
     )]
     Missing {
         /// The folder that was searched.
         folder: PathBuf,
         /// The accepted names.
         names: Vec<String>,
+        /// The command that fetches the set.
+        fetch: String,
     },
 
     /// A gzip file that does not decompress.
@@ -312,13 +314,26 @@ pub enum DataError {
     },
 }
 
-/// What is not there: a folder, or a file in it.
-/// What was refused and why; of a file that is to be read and is not there, just that.
-fn refusal(action: &str, source: &std::io::Error) -> String {
+/// What was refused and why; of a file that is to be read and is not there, just that, and of a file where a folder must be,
+/// or the reverse, what must be there.
+fn refusal(path: &Path, action: &str, source: &std::io::Error) -> String {
     match source.kind() {
-        ErrorKind::NotFound if action == "read" => "there is no such file".to_owned(),
-        _ => format!("cannot {action}: {source}"),
+        ErrorKind::NotFound if action == "read" => return "there is no such file".to_owned(),
+        ErrorKind::IsADirectory if action == "read" => {
+            return "is a folder; name a file".to_owned();
+        }
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
+            if let Some(file) = path.ancestors().find(|place| place.is_file()) {
+                return if file == path {
+                    "is a file; name a folder".to_owned()
+                } else {
+                    format!("{} is a file, no folder", file.display())
+                };
+            }
+        }
+        _ => {}
     }
+    format!("cannot {action}: {source}")
 }
 
 /// The command that fetches the data set of a folder.
@@ -331,6 +346,7 @@ fn fetches(folder: &Path) -> String {
     )
 }
 
+/// What is not there: a folder, or a file in it.
 fn absence(folder: &Path, names: &[String]) -> String {
     let missing = folder.ancestors().take_while(|folder| {
         let is_named = !folder.as_os_str().is_empty();
@@ -356,6 +372,15 @@ pub struct SourceFailure {
 pub type Result<T> = std::result::Result<T, DataError>;
 
 impl DataError {
+    /// A file of a data set that is in its folder under none of these names.
+    pub(crate) fn missing(folder: &Path, names: Vec<String>) -> Self {
+        Self::Missing {
+            folder: folder.into(),
+            names,
+            fetch: fetches(folder),
+        }
+    }
+
     pub(crate) fn io(
         path: impl Into<PathBuf>,
         action: &'static str,

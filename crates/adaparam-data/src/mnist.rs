@@ -79,10 +79,7 @@ fn find(folder: &Path, stem: &str, kind: &str) -> Result<PathBuf> {
         .iter()
         .map(|name| folder.join(name))
         .find(|path| path.is_file());
-    found.ok_or_else(|| DataError::Missing {
-        folder: folder.into(),
-        names: names.into(),
-    })
+    found.ok_or_else(|| DataError::missing(folder, names.into()))
 }
 
 #[cfg(test)]

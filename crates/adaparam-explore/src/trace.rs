@@ -25,11 +25,10 @@ pub struct TypedText {
 
 impl TypedText {
     /// Cuts a text as the model's own was, up to so many tokens. What the vocabulary does not have is read as `<unk>`, or left
-    /// out where there is none.
+    /// out where there is none; the first word may be one that it knows [within a line](Vocabulary::read_open) only.
     pub fn new(vocabulary: &Vocabulary, text: &str, most: usize) -> Self {
         let mut typed = Self::default();
-        for token in vocabulary.tokens().cut_open(text) {
-            let id = vocabulary.id(&token.name);
+        for (token, id) in vocabulary.read_open(text) {
             if typed.ids.len() == most {
                 typed.is_cut = true;
                 break;

@@ -215,14 +215,19 @@ fn reference(snapshot: &Snapshot) -> String {
 
 /// A prompt as it is read, and with the likeliest words behind it; `<unk>` is never one.
 fn gone_on(model: &LanguageModel, vocabulary: &Vocabulary, prompt: &str) -> serde_json::Value {
-    let mut unknown = Vec::new();
-    let tokens = vocabulary.tokens().cut_open(prompt).into_iter();
-    let given: Vec<u32> = tokens
-        .filter_map(|token| {
-            vocabulary.id(&token.name).or_else(|| {
+    let (mut unknown, mut first) = (Vec::new(), None);
+    let given: Vec<u32> = vocabulary
+        .read_open(prompt)
+        .filter_map(|(token, id)| {
+            let Some(id) = id else {
                 unknown.push(token.name.into_owned());
-                vocabulary.unk()
-            })
+                return vocabulary.unk();
+            };
+            if vocabulary.word(id) != Some(&*token.name) {
+                // Written as it was typed, without the space that its name has.
+                first = vocabulary.tokens().spelling(&token.name, None);
+            }
+            Some(id)
         })
         .collect();
     let (mut state, mut word) = (model.zero_state(1), vocabulary.line_end());
@@ -241,7 +246,10 @@ fn gone_on(model: &LanguageModel, vocabulary: &Vocabulary, prompt: &str) -> serd
     let before = std::iter::once(None).chain(all.iter().copied().map(Some));
     let spelled = all.iter().zip(before);
     let text: Vec<u8> = spelled
-        .flat_map(|(&id, before)| vocabulary.spelling(id, before))
+        .flat_map(|(&id, before)| {
+            let typed = first.take();
+            typed.unwrap_or_else(|| vocabulary.spelling(id, before))
+        })
         .collect();
     json!({
         "prompt": prompt, "ids": given, "unknown": unknown, "count": STEPS,

@@ -38,7 +38,7 @@ const FIXED: [(&str, &str, &str); 8] = [
     ),
     (
         "model.",
-        "the weights have the shape that it gives them",
+        "the weights were drawn and trained as those of this model",
         ANEW,
     ),
     (
@@ -125,9 +125,13 @@ impl Snapshot {
     ///
     /// If a key has changed that must stay; nothing has changed then.
     pub fn change(&mut self, config: LanguageModelConfig) -> Result<Vec<KeyChange>, LmError> {
-        config.check()?;
+        config.check_kept()?;
         let changes = key_changes(&self.config, &config);
-        for KeyChange { key, before, after } in &changes {
+        // Another kind has other keys, too, and is what was meant.
+        let (kinds, others): (Vec<&KeyChange>, Vec<&KeyChange>) = changes
+            .iter()
+            .partition(|change| change.key.ends_with(".kind"));
+        for KeyChange { key, before, after } in kinds.into_iter().chain(others) {
             if let Some((_, reason, instead)) =
                 FIXED.iter().find(|(fixed, ..)| key.starts_with(fixed))
             {
@@ -239,8 +243,21 @@ mod tests {
     fn keys_that_the_run_was_made_with_are_refused_with_the_reason() {
         for (key, value, reason) in [
             ("data.min_count", "7", "words and their order"),
-            ("model.hidden", "6", "the weights have the shape"),
-            ("model.cell.kind", "gru", "the weights have the shape"),
+            (
+                "model.hidden",
+                "6",
+                "drawn and trained as those of this model",
+            ),
+            (
+                "model.skip",
+                "true",
+                "drawn and trained as those of this model",
+            ),
+            (
+                "model.cell.kind",
+                "gru",
+                "model.cell.kind = \"gru\": must stay \"lstm\" in this run: the weights were drawn and trained",
+            ),
             ("train.seed", "2", "every draw"),
             ("train.batch", "3", "so many columns"),
             ("train.window", "3", "cut into windows"),

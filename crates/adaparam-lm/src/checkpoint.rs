@@ -439,7 +439,7 @@ pub fn read_head(place: &Path, content: &[u8]) -> Result<(LanguageModelConfig, C
 
 fn checked_head(place: &Path, content: &[u8]) -> Result<Head, LmError> {
     let head = Head::parse(place, content)?;
-    head.config.check()?;
+    head.config.check_kept()?;
     if let Some(best) = head.counters.best.as_ref().map(|best| &best.checkpoint)
         && place_of(best).is_none()
     {

@@ -94,9 +94,28 @@ impl<F: Family> Registered<F> {
     }
 }
 
-/// Reads the settings of one kind.
+/// Reads the settings of one kind. What is wrong with a value is told with its key, because nobody else knows it.
 pub(crate) fn parse<K: Kind>(values: Value) -> Result<K, String> {
-    serde_json::from_value(values).map_err(|error| error.to_string())
+    serde_json::from_value(values.clone()).map_err(|error| {
+        let error = error.to_string();
+        match faulty_key::<K>(&values, &error) {
+            Some(key) => format!("{error} for the key {key}"),
+            None => error,
+        }
+    })
+}
+
+/// The key whose value alone gives this error.
+fn faulty_key<K: Kind>(values: &Value, error: &str) -> Option<&'static str> {
+    let mut names = K::KEYS.iter().map(|key| key.name);
+    names.find(|name| {
+        let Some(value) = values.get(*name) else {
+            return false;
+        };
+        let alone = Map::from_iter([((*name).to_owned(), value.clone())]);
+        let read = serde_json::from_value::<K>(Value::Object(alone));
+        read.is_err_and(|alone| alone.to_string() == error)
+    })
 }
 
 /// A kind of a family with its settings.
@@ -208,5 +227,46 @@ impl<'de, F: Family> Deserialize<'de> for Choice<F> {
             }
         };
         Self::new(&kind, values).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::LanguageModelConfig;
+
+    fn told(text: &str) -> String {
+        let error = LanguageModelConfig::parse("a.toml", text).unwrap_err();
+        error.to_string()
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_told_with_its_key() {
+        for (section, kind, key, value) in [
+            ("model.cell", "mi-rnn", "alpha", "nan"),
+            ("model.head", "softmax", "bound", "[1.0]"),
+            ("train.average", "exponential", "decay", "\"x\""),
+            ("train.schedule", "decay", "factor", "true"),
+            ("train.optimiser", "adam", "beta_1", "\"x\""),
+        ] {
+            let told = told(&format!(
+                "[{section}]\nkind = \"{kind}\"\n{key} = {value}\n"
+            ));
+            let expected = format!("expected a number for the key {key}");
+            assert!(told.ends_with(&expected), "{told}");
+        }
+        let told = told("[model.cell]\nkind = \"lstm\"\nbias = true\nstart = \"unifrom\"\n");
+        assert!(
+            told.contains("for the key start") && told.ends_with("did you mean `uniform`?"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_key_that_does_not_exist_is_not_blamed_on_another() {
+        let told = told("[model.cell]\nkind = \"mi-rnn\"\naaa = 1.0\nalpha = true\n");
+        assert!(
+            told.contains("unknown field `aaa`") && !told.contains("for the key"),
+            "{told}"
+        );
     }
 }

@@ -155,7 +155,7 @@ impl FileNote {
             return Ok(None);
         };
         let note = Note::parse(path, note)?;
-        note.config.check()?;
+        note.config.check_kept()?;
         Ok(Some(Self {
             corpus: note.corpus,
             vocabulary: Vocabulary::parse(path, &note.vocabulary)?,

@@ -117,6 +117,15 @@ impl RunHistory {
         self.result.as_ref()?.bits.as_ref()?.valid_per_character
     }
 
+    /// Any validation loss in bits per character, where tokens are characters or smaller and it is known how many make one.
+    pub fn bits_per_character(&self, valid_loss: f64) -> Option<f64> {
+        if self.config.data.tokens.unit() == "character" {
+            return Some(bits(valid_loss));
+        }
+        let told = self.result.as_ref()?.bits.as_ref()?;
+        Some(bits(valid_loss) * told.valid_per_character? / told.valid)
+    }
+
     /// The test loss in bits per character, where tokens are characters or smaller and it is known.
     pub fn test_bits_per_character(&self) -> Option<f64> {
         let bits = self.result.as_ref()?.bits.as_ref()?;
@@ -283,6 +292,28 @@ mod tests {
         packed.write_all(LOG_OF_TWO.as_bytes()).unwrap();
         packed.finish().unwrap();
         assert_eq!(RunHistory::read(&path).unwrap(), plain);
+    }
+
+    #[test]
+    fn any_loss_is_told_in_bits_per_character_where_it_is_known_how_many_tokens_make_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = run(folder.path(), LOG_OF_TWO);
+        let bits_of = |tokens: &str| {
+            let config = format!("[data]\ntokens = \"{tokens}\"\n");
+            fs::write(path.join(CONFIG), config).unwrap();
+            let history = RunHistory::read(&path).unwrap();
+            history.bits_per_character(3.0 * std::f64::consts::LN_2)
+        };
+        let close = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 1e-12;
+        assert!(close(bits_of("characters"), 3.0));
+        assert_eq!(bits_of("bytes"), None, "while the run is not finished");
+        let result = r#"{"parameters": 9, "epochs": 2, "best_epoch": 1, "checkpoint": "step-1", "valid_perplexity": 4.0,
+            "valid_words": 7, "test_perplexity": 4.0, "test_words": 7, "bits": {"per": "byte", "valid": 2.0, "test": 2.0,
+            "valid_per_character": 5.0, "test_per_character": 5.0}}"#;
+        fs::write(path.join(RESULT), result).unwrap();
+        assert!(close(bits_of("bytes"), 7.5));
+        fs::remove_file(path.join(RESULT)).unwrap();
+        assert_eq!(bits_of("words"), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use adaparam_data::checksum::Checksum;
-use adaparam_runs::record::RunRecord;
+use adaparam_runs::record::{Lineage, RunChange, RunRecord};
 use adaparam_runs::{RunError, ordinary_file};
 use serde::{Deserialize, Serialize};
 
@@ -213,7 +213,7 @@ impl HubCard {
                 .filter(|value| !value.is_empty())
                 .unwrap_or_else(unknown)
         };
-        let rows = [
+        let mut rows = vec![
             ("cell", config.architecture.clone()),
             (
                 "layers",
@@ -228,20 +228,31 @@ impl HubCard {
             ),
             ("validation perplexity", validation),
             ("test perplexity", perplexity(|it| it.test_perplexity)),
+            ("epochs", self.epochs(snapshot).unwrap_or_else(unknown)),
             (
                 "command",
                 format!("`{}`", of_record(|it| it.command.clone())),
             ),
-            ("commit", of_record(|it| it.commit.clone())),
+        ];
+        rows.extend(self.record.iter().flat_map(on_the_way));
+        rows.extend([
+            ("commit", of_record(commits)),
             (
                 "program",
                 of_record(|it| format!("adaparam {}, Burn {}", it.version, it.burn)),
             ),
             ("machine", of_record(|it| it.machine.clone())),
             ("SHA-256 of the data", format!("`{}`", snapshot.corpus)),
-        ];
+        ]);
+        let rows = rows.into_iter();
         let rows = rows.map(|(key, value)| format!("| {key} | {} |\n", escaped(&value)));
-        let table = rows.concat();
+        let table: String = rows.collect();
+        let has_parents = self.record.as_ref().is_some_and(|it| it.from.is_some());
+        let texts = if has_parents {
+            "the text above and those of the models whose weights it began with"
+        } else {
+            "the text above"
+        };
         let rounding = self.rounding.map_or_else(String::new, |[before, after]| {
             format!(
                 "\nPerplexities are those of the weights as they were trained, in f32. On the validation text the stored \
@@ -257,11 +268,75 @@ impl HubCard {
              ## Use\n\n```text\nadaparam generate . --prompt \"the\"\nadaparam eval . --text my.txt\n```\n\n\
              `model.safetensors` has the names and shapes of the released PyTorch code, and configuration and vocabulary \
              in its metadata. `vocabulary.txt` has one token a line, the first line's having id 0.\n\n## Limits\n\nThe \
-             model has seen the text above and nothing else. It repeats what that text says, its mistakes and prejudices \
-             among it, and knows nothing of the world.\n",
+             model has seen {texts} and nothing else. It repeats what it has read, mistakes and prejudices among it, \
+             and knows nothing of the world.\n",
             config.architecture
         )
     }
+
+    /// The epochs of the run, and the one whose weights these are; nothing where no run is known.
+    fn epochs(&self, snapshot: &Snapshot) -> Option<String> {
+        let counters = &snapshot.counters;
+        if let Some(result) = &self.result {
+            let (all, best) = (result.epochs, result.best_epoch);
+            return Some(format!("{all}; the weights are those after epoch {best}"));
+        }
+        let is_known = self.record.is_some() || counters.updates > 0;
+        is_known.then(|| match counters.step {
+            0 => counters.epoch.to_string(),
+            step => format!("{}, and step {step} of the next", counters.epoch),
+        })
+    }
+}
+
+/// What a command does not tell of the run that it began: whose weights that began with, and keys that were changed later.
+fn on_the_way(record: &RunRecord) -> Vec<(&'static str, String)> {
+    let all = std::iter::successors(record.from.as_ref(), |it| it.from.as_deref());
+    let began = all.enumerate().map(|(place, lineage)| match place {
+        0 => ("began with the weights of", origin(lineage)),
+        _ => ("which began with those of", origin(lineage)),
+    });
+    let changed = record.changes.iter().map(|it| ("changed", changes(it)));
+    began.chain(changed).collect()
+}
+
+fn origin(lineage: &Lineage) -> String {
+    let words = lineage.words.as_ref().map(|it| {
+        let (kept, new, left_out) = (it.kept, it.new, it.left_out);
+        format!("words by their names: {kept} kept, {new} new, {left_out} left out")
+    });
+    let optimiser = || "its optimiser went on too".to_owned();
+    let parts = [
+        Some(lineage.run.clone()),
+        lineage.checkpoint.clone(),
+        Some(format!("SHA-256 `{}`", lineage.weights)),
+        lineage.commit.as_ref().map(|it| format!("commit {it}")),
+        lineage.with_optimiser.then(optimiser),
+        words,
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn changes(change: &RunChange) -> String {
+    let keys = change.keys.iter();
+    let keys = keys.map(|(key, it)| format!("`{key}` from {} to {}", it.before, it.after));
+    let keys: Vec<String> = keys.collect();
+    let step = match change.after_step {
+        0 => String::new(),
+        step => format!(" and step {step} of the next"),
+    };
+    format!(
+        "after epoch {}{step}: {}",
+        change.after_epoch,
+        keys.join(", ")
+    )
+}
+
+/// Of the program that began a run, and of others that have gone on with it.
+fn commits(record: &RunRecord) -> String {
+    let first = std::iter::once(record.commit.as_str());
+    let others = record.other_commits.iter().map(String::as_str);
+    first.chain(others).collect::<Vec<_>>().join(", ")
 }
 
 /// What would end a cell of a table, or begin a line.
@@ -274,6 +349,7 @@ mod tests {
     use std::fs;
 
     use adaparam_data::text::{Text, Vocabulary};
+    use adaparam_runs::record::{LineageWords, Values};
 
     use super::*;
     use crate::export::open_model;
@@ -294,6 +370,11 @@ mod tests {
             fs::write(folder.join(name), bytes).unwrap();
         }
         snapshot
+    }
+
+    fn text_of(card: &HubCard) -> String {
+        let mut files = hub_files(&snapshot(), StoredKind::F32, card).unwrap();
+        String::from_utf8(files.remove(3).1).unwrap()
     }
 
     #[test]
@@ -390,19 +471,82 @@ mod tests {
             }),
             rounding: Some([12.345, 12.4]),
         };
-        let files = hub_files(&snapshot(), StoredKind::F32, &card).unwrap();
-        let text = String::from_utf8(files[3].1.clone()).unwrap();
+        let text = text_of(&card);
         for part in [
             "# moby \\| dick",
             "| data | ptb |",
             "| validation perplexity | 12.35 |",
             "| test perplexity | 23.46 |",
-            "| command | `adaparam train --preset quick` |",
-            "| commit | abc |",
+            "| epochs | 2; the weights are those after epoch 2 |",
+            "| command | `adaparam train --preset quick` |\n| commit | abc |",
             "have 12.400 where those had 12.345",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_card_tells_whose_weights_a_run_began_with_and_what_was_changed_on_its_way() {
+        let first = Lineage {
+            run: "first".to_owned(),
+            weights: "11".to_owned(),
+            ..Lineage::default()
+        };
+        let second = Lineage {
+            run: "second".to_owned(),
+            checkpoint: Some("step-00000007".to_owned()),
+            weights: "22".to_owned(),
+            commit: Some("aaa".to_owned()),
+            with_optimiser: true,
+            words: Some(LineageWords {
+                kept: 5,
+                new: 3,
+                left_out: 1,
+            }),
+            from: Some(Box::new(first)),
+            ..Lineage::default()
+        };
+        let change = |after_step, key: &str| RunChange {
+            after_epoch: 4,
+            after_step,
+            keys: [(
+                key.to_owned(),
+                Values {
+                    before: "4".to_owned(),
+                    after: "6".to_owned(),
+                },
+            )]
+            .into(),
+            ..RunChange::default()
+        };
+        let record = RunRecord {
+            command: "adaparam train --from second".to_owned(),
+            commit: "bbb".to_owned(),
+            other_commits: vec!["ccc".to_owned()],
+            from: Some(second),
+            changes: vec![change(0, "train.epochs"), change(9, "train.clip")],
+            ..RunRecord::default()
+        };
+        let text = text_of(&HubCard {
+            record: Some(record),
+            ..HubCard::default()
+        });
+        let rows = "\
+| epochs | 0 |
+| command | `adaparam train --from second` |
+| began with the weights of | second; step-00000007; SHA-256 `22`; commit aaa; its optimiser went on too; \
+words by their names: 5 kept, 3 new, 1 left out |
+| which began with those of | first; SHA-256 `11` |
+| changed | after epoch 4: `train.epochs` from 4 to 6 |
+| changed | after epoch 4 and step 9 of the next: `train.clip` from 4 to 6 |
+| commit | bbb, ccc |
+";
+        assert!(text.contains(rows), "{text}");
+        assert!(
+            text.contains("those of the models whose weights it began with"),
+            "{text}"
+        );
+        assert!(text_of(&HubCard::default()).contains("| epochs | not known |\n"));
     }
 
     #[test]

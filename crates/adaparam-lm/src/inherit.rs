@@ -6,11 +6,12 @@ use adaparam_data::text::Vocabulary;
 use adaparam_runs::RunError;
 
 use crate::LmError;
-use crate::change::key_changes;
+use crate::another_model::hindrances;
+use crate::change::KeyChange;
 use crate::config::LanguageModelConfig;
 use crate::optimiser::Slot;
 use crate::snapshot::Snapshot;
-use crate::weights::{ParameterShape, Weights};
+use crate::weights::Weights;
 
 /// What a run inherits from another besides its weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,19 +108,22 @@ fn of_words(config: &LanguageModelConfig, vocabulary: usize) -> Vec<bool> {
 
 impl Snapshot {
     /// A run before its first step that begins with what `before` has learnt. Words are matched by their names: known ones
-    /// keep their vectors, new ones are drawn from the seed.
+    /// keep their vectors, new ones are drawn from the seed. Of the keys of `config`, those in `set` were set one by one: where
+    /// one of them makes another model, it is what a message says to leave out.
     ///
     /// # Errors
     ///
-    /// If the tokens, or the shapes of the layers, are others, or the optimiser cannot go on from what the other has kept.
+    /// If the tokens, the kinds or the shapes of the layers are others, or the optimiser cannot go on from what the other has
+    /// kept.
     pub fn inheriting(
         before: &Self,
         config: LanguageModelConfig,
         vocabulary: Vocabulary,
         corpus: String,
         inherited: Inherited,
+        set: &[&str],
     ) -> Result<(Self, MatchedWords), LmError> {
-        config.check_inherits(before)?;
+        config.check_inherits(before, set)?;
         let words = MatchedWords::of(&before.vocabulary, &vocabulary);
         let by_words = of_words(&config, vocabulary.len());
         let mut snapshot = Self::new(config, vocabulary, corpus);
@@ -191,44 +195,60 @@ impl Snapshot {
 
 impl LanguageModelConfig {
     /// Whether a run under this configuration can begin with the weights of another.
-    fn check_inherits(&self, before: &Snapshot) -> Result<(), LmError> {
+    fn check_inherits(&self, before: &Snapshot, set: &[&str]) -> Result<(), LmError> {
         let (found, named) = (before.vocabulary.tokens().name(), self.data.tokens.name());
         if found != named {
-            let rule =
-                format!("that run uses {found}, this one {named}; add `--set data.tokens={found}`");
+            let way = if set.contains(&"data.tokens") {
+                "leave out `--set data.tokens`".to_owned()
+            } else {
+                format!("add `--set data.tokens={found}`")
+            };
+            let rule = format!("that run uses {found}, this one {named}; {way}");
             return Err(RunError::value("data.tokens", named, rule).into());
         }
-        // The words are compared elsewhere: any number of them will do.
-        let shapes = |config: &Self| -> Vec<ParameterShape> { config.model.parameter_shapes(2) };
-        let (there, here) = (shapes(&before.config), shapes(self));
-        let differs = here.iter().zip(&there).find(|(here, there)| here != there);
-        let problem = match differs {
-            Some((here, there)) => format!(
-                "{} is {:?} in this configuration, and {} is {:?} in the run before",
-                here.name, here.shape, there.name, there.shape
-            ),
-            None if here.len() != there.len() => format!(
-                "there are {} parameters in this configuration, and {} in the run before",
-                here.len(),
-                there.len()
-            ),
-            None => return Ok(()),
+        let Some(hindering) = hindrances(&before.config, self) else {
+            return Ok(());
         };
-        let rule = format!(
-            "its model is another one: {problem}; leave the model out to have that of the run, or train without \
-             --from"
-        );
-        // Another kind of a cell has other keys, too, and is what was meant.
-        let changes = key_changes(&before.config, self);
-        let of_model = || changes.iter().filter(|it| it.key.starts_with("model."));
-        let kind = of_model().find(|it| it.key.rsplit('.').next() == Some("kind"));
-        let Some(change) = kind.or_else(|| of_model().next()) else {
+        let Some((first, more)) = hindering.split_first() else {
             let kind = self.model.cell.settings().kind();
+            let rule =
+                "the parameters of that run have other names or shapes: train without --from";
             return Err(RunError::value("model.cell.kind", kind, rule).into());
         };
-        let rule = format!("was {} in the run before: {rule}", change.before);
-        Err(RunError::value(&change.key, &change.after, rule).into())
+        let more: Vec<String> = more
+            .iter()
+            .map(|change| {
+                format!(
+                    "{} = {} (before: {})",
+                    change.key, change.after, change.before
+                )
+            })
+            .collect();
+        let also = match more.as_slice() {
+            [] => String::new(),
+            more => format!(", also by {}", more.join(" and ")),
+        };
+        let rule = format!(
+            "was {} in the run before: its model is another one{also}; leave out {} to have that of the run, or train \
+             without --from",
+            first.before,
+            causes(&hindering, set)
+        );
+        Err(RunError::value(&first.key, &first.after, rule).into())
     }
+}
+
+/// Where the keys come from that make another model: those in `set` were set one by one, all others come with the model.
+fn causes(hindering: &[KeyChange], set: &[&str]) -> String {
+    let (are_set, others): (Vec<&KeyChange>, Vec<&KeyChange>) = hindering
+        .iter()
+        .partition(|change| set.contains(&change.key.as_str()));
+    let model = (!others.is_empty()).then(|| "the model".to_owned());
+    let flags = are_set
+        .iter()
+        .map(|change| format!("`--set {}`", change.key));
+    let all: Vec<String> = model.into_iter().chain(flags).collect();
+    all.join(" and ")
 }
 
 #[cfg(test)]
@@ -247,6 +267,46 @@ mod tests {
         let width = values.len() / snapshot.vocabulary.len();
         let at = snapshot.vocabulary.id(word).unwrap() as usize;
         &values[at * width..(at + 1) * width]
+    }
+
+    /// What is told where a run of one model is to begin with the weights of another.
+    fn told(before: &[(&str, &str)], now: &[(&str, &str)], set: &[&str]) -> String {
+        let with = |keys: &[(&str, &str)]| {
+            let mut keys = keys.iter();
+            let config = keys.try_fold(LanguageModelConfig::default(), |config, (key, value)| {
+                config.with(key, value)
+            });
+            config.unwrap()
+        };
+        let words = vocabulary(&["sea"]);
+        let before = Snapshot::new(with(before), words.clone(), String::new());
+        let inherited = Inherited::Weights;
+        let text = String::new();
+        Snapshot::inheriting(&before, with(now), words, text, inherited, set)
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn another_model_is_refused_by_the_keys_that_make_it_one_and_without_shapes() {
+        let [hidden, embedding] = ["model.hidden", "model.embedding"];
+        let small = [(hidden, "4"), (embedding, "3")];
+        let mixture = ("model.head.kind", "mixture");
+        assert_eq!(
+            told(
+                &small,
+                &[(hidden, "5"), (embedding, "3"), mixture],
+                &[hidden]
+            ),
+            "model.head.kind = \"mixture\": was \"tied-softmax\" in the run before: its model is another one, also by \
+             model.hidden = 5 (before: 4); leave out the model and `--set model.hidden` to have that of the run, or train \
+             without --from"
+        );
+        assert_eq!(
+            told(&small, &[(hidden, "4"), (embedding, "7")], &[embedding]),
+            "model.embedding = 7: was 3 in the run before: its model is another one; leave out `--set model.embedding` to have \
+             that of the run, or train without --from"
+        );
     }
 
     #[test]
@@ -281,6 +341,7 @@ mod tests {
                 grown,
                 String::new(),
                 Inherited::Weights,
+                &[],
             )
             .unwrap();
             assert_eq!(matched.new, ["gull", "foam"]);

@@ -6,6 +6,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod another_model;
 mod binding;
 mod cells;
 mod change;
@@ -50,6 +51,7 @@ mod weights;
 pub use adaparam::settings::nearest;
 pub use adaparam_kernels::simd::Instructions;
 pub use adaparam_kernels::{Engine, Precision};
+pub use another_model::model_changes;
 pub use binding::{Binding, check_binding};
 pub use cells::{CellChoice, CellSettings, Cells, register};
 pub use change::{KeyChange, change_run, key_changes};

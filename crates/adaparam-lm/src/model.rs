@@ -21,8 +21,8 @@ use crate::weights::{ParameterShape, Storage, Weights};
 const EMBEDDING: &str = "encoder.weight";
 /// What the names of the layers' parameters begin with in files.
 const LAYERS: &str = "rnns";
-/// What cells call the matrices that multiply their hidden state.
-const RECURRENT: &str = "weight_hidden";
+/// What cells call the matrices that multiply their hidden state, or the two factors of one.
+const RECURRENT: [&str; 3] = ["weight_hidden", "hidden.inner", "hidden.outer"];
 
 /// `p(word | words before)`.
 #[derive(Debug)]
@@ -118,13 +118,18 @@ impl LanguageModel {
         format!("{LAYERS}.{}", self.layers.stored_name(path))
     }
 
-    /// The places, among all parameters, of the matrices that multiply a hidden state: those that cells call
-    /// `weight_hidden`.
+    /// The places, among all parameters, of the matrices that multiply a hidden state alone: those that cells call
+    /// `weight_hidden`, and both factors of one.
     pub(crate) fn recurrent_weights(&self) -> Vec<usize> {
         let before = 1 + self.head.parameter_shapes().len();
         let paths = self.layers.parameter_shapes().into_iter().enumerate();
+        let is_recurrent = |path: &str| {
+            let path = format!(".{path}.");
+            let mut names = RECURRENT.iter();
+            names.any(|name| path.contains(&format!(".{name}.")))
+        };
         paths
-            .filter(|(_, (path, _))| path.split('.').any(|part| part == RECURRENT))
+            .filter(|(_, (path, _))| is_recurrent(path))
             .map(|(index, _)| before + index)
             .collect()
     }

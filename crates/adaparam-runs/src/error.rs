@@ -1,5 +1,5 @@
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -25,7 +25,7 @@ pub enum RunError {
         message: String,
     },
     /// A file or folder cannot be read or written.
-    #[error("{path}: {}", refusal(action, source))]
+    #[error("{}: {}", path.display(), refusal(path, action, source))]
     File {
         /// The file or folder.
         path: PathBuf,
@@ -58,14 +58,27 @@ pub enum RunError {
     Stopped,
 }
 
-/// What was refused and why; of a file that is to be read and is not there, just that.
-fn refusal(action: &str, source: &std::io::Error) -> String {
+/// What was refused and why; of a file that is to be read and is not there, just that, and of a file where a folder must be,
+/// or the reverse, what must be there.
+fn refusal(path: &Path, action: &str, source: &std::io::Error) -> String {
+    let is_read = action.contains("read");
     match source.kind() {
-        ErrorKind::NotFound if action.contains("read") => {
-            "there is no such file or folder".to_owned()
+        ErrorKind::NotFound if is_read => return "there is no such file or folder".to_owned(),
+        ErrorKind::IsADirectory if is_read => return "is a folder; name a file".to_owned(),
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
+            let is_folder = action.contains("folder");
+            let mut folders = path.ancestors().skip(usize::from(!is_folder));
+            if let Some(file) = folders.find(|folder| folder.is_file()) {
+                return if file == path {
+                    "is a file; name a folder".to_owned()
+                } else {
+                    format!("{} is a file, no folder", file.display())
+                };
+            }
         }
-        _ => format!("{action}: {source}"),
+        _ => {}
     }
+    format!("{action}: {source}")
 }
 
 impl RunError {
@@ -97,5 +110,38 @@ impl RunError {
             action,
             source,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_in_the_place_of_a_folder_is_told_and_the_reverse() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.txt");
+        fs::write(&file, "text").unwrap();
+        let told = |error: RunError| {
+            let text = error.to_string();
+            text.replace(&folder.path().display().to_string(), "here")
+        };
+        let make = |path: &Path| {
+            let made = fs::create_dir_all(path);
+            told(
+                made.map_err(RunError::file(path, "cannot make this folder"))
+                    .unwrap_err(),
+            )
+        };
+        assert_eq!(make(&file), "here/a.txt: is a file; name a folder");
+        assert_eq!(
+            make(&file.join("b")),
+            "here/a.txt/b: here/a.txt is a file, no folder"
+        );
+        let read = fs::read(folder.path());
+        let read = read.map_err(RunError::file(folder.path(), "cannot read this file"));
+        assert_eq!(told(read.unwrap_err()), "here: is a folder; name a file");
     }
 }

@@ -31,11 +31,16 @@ pub fn read_to_string(path: &Path) -> std::io::Result<String> {
 ///
 /// If it leads nowhere, or to something else.
 pub fn check(path: &Path) -> std::io::Result<()> {
-    if fs::metadata(path)?.is_file() {
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_file() {
         return Ok(());
     }
-    let rule = "this is no ordinary file, but a folder, pipe or device";
-    Err(Error::new(ErrorKind::InvalidInput, rule))
+    Err(if kind.is_dir() {
+        Error::new(ErrorKind::IsADirectory, "this is a folder")
+    } else {
+        let rule = "this is no ordinary file, but a pipe or device";
+        Error::new(ErrorKind::InvalidInput, rule)
+    })
 }
 
 #[cfg(test)]
@@ -53,15 +58,23 @@ mod tests {
         assert_eq!(missing.kind(), ErrorKind::NotFound);
     }
 
+    #[test]
+    fn a_folder_is_told_to_be_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = read(folder.path()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::IsADirectory);
+        assert_eq!(error.to_string(), "this is a folder");
+    }
+
     #[cfg(unix)]
     #[test]
-    fn neither_folders_nor_pipes_nor_devices_are_read() {
+    fn neither_pipes_nor_devices_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let (pipe, link) = (folder.path().join("pipe"), folder.path().join("link"));
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.unwrap().success());
         std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
-        for path in [folder.path(), &pipe, &link] {
+        for path in [&pipe, &link] {
             let told = read(path).unwrap_err().to_string();
             assert!(told.contains("no ordinary file"), "{told}");
         }

@@ -85,6 +85,9 @@ pub struct Lineage {
     /// Words that were matched by their names, where the vocabularies differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<LineageWords>,
+    /// Keys of the model that make it compute something else from these weights, with their values there and here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub keys: BTreeMap<String, Values>,
     /// Where that run's weights come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Box<Lineage>>,
@@ -233,6 +236,7 @@ mod tests {
         };
         record.from = Some(Lineage {
             run: "b".into(),
+            keys: [("model.skip".to_owned(), Values::default())].into(),
             from: Some(Box::new(grandparent)),
             ..Lineage::default()
         });

@@ -39,27 +39,34 @@ pub fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, RunError>
 
 /// The parser's message with words for what it calls by the names of types.
 pub fn plain(message: &str) -> String {
+    if message == "wanted string or table" {
+        return "expected a name".to_owned();
+    }
     let message = &plain_finding(message);
     let Some((before, expected)) = message.rsplit_once("expected ") else {
         return message.to_owned();
     };
-    let mut words = expected.splitn(2, ' ');
-    let (name, rest) = (words.next().unwrap_or_default(), words.next());
+    // Who reads the values of a group tells which of its keys it was.
+    let end = expected.find(" for the key ").unwrap_or(expected.len());
+    let (expected, key) = expected.split_at(end);
+    let name = expected.split(' ').next().unwrap_or_default();
+    let rest = &expected[name.len()..];
     let kind = match name.trim_end_matches([',', '.']) {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of at least 0",
-        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
-        "f32" | "f64" => "a number",
+        "u8" | "u16" | "u32" | "u64" | "usize" => format!("a whole number of at least 0{rest}"),
+        "i8" | "i16" | "i32" | "i64" | "isize" => format!("a whole number{rest}"),
+        "f32" | "f64" => format!("a number{rest}"),
         // The name behind it means something to programmers only.
-        "struct" => return format!("{before}expected a table of keys"),
-        "enum" => return format!("{before}expected one of the names that the key takes"),
+        "struct" => "a table of keys".to_owned(),
+        "enum" => "one of the names that the key takes".to_owned(),
         _ => match expected {
-            "a sequence" => return format!("{before}expected a list, such as [1, 2]"),
-            "a map" => return format!("{before}expected a table of keys"),
+            "a sequence" => "a list, such as [1, 2]".to_owned(),
+            "a map" => "a table of keys".to_owned(),
+            "a boolean" => "true or false".to_owned(),
+            "path string" => "a path".to_owned(),
             _ => return message.to_owned(),
         },
     };
-    let rest = rest.map_or_else(String::new, |rest| format!(" {rest}"));
-    format!("{before}expected {kind}{rest}")
+    format!("{before}expected {kind}{key}")
 }
 
 /// The same message with words for what was found in place of what is expected.
@@ -74,6 +81,13 @@ fn plain_finding(message: &str) -> String {
     let Some((found, expected)) = found else {
         return message.to_owned();
     };
+    let beyond = found.strip_prefix("integer ").and_then(|value| {
+        let wide = value.strip_suffix(" as i128");
+        wide.or_else(|| value.strip_suffix(" as u128"))
+    });
+    if let Some(value) = beyond {
+        return format!("found {value}, {}", whole_numbers());
+    }
     let found = match found.split_once(' ') {
         Some(("string", text)) => format!("the text {text}"),
         Some(("integer" | "boolean", value)) => value.to_owned(),
@@ -85,6 +99,11 @@ fn plain_finding(message: &str) -> String {
         _ => found.to_owned(),
     };
     format!("found {found}, expected {expected}")
+}
+
+/// What whole numbers there are in TOML.
+pub fn whole_numbers() -> String {
+    format!("expected a whole number from {} to {}", i64::MIN, i64::MAX)
 }
 
 /// The expected name nearest to the one found, read from the parser's message
@@ -162,6 +181,12 @@ mod tests {
             ),
             ("batch = -1\n", "expected a whole number of at least 0"),
             ("learning_rate = [1]\n", "expected a number"),
+            ("optimiser = 3\n", "a.toml:1:13: expected a name"),
+            (
+                "batch = 99999999999999999999\n",
+                "found `99999999999999999999`, expected a whole number from -9223372036854775808 to \
+                 9223372036854775807",
+            ),
         ] {
             let error = error(text);
             assert!(error.ends_with(expected), "{error}");
@@ -182,6 +207,22 @@ mod tests {
             (
                 "invalid type: floating point `1.5`, expected usize",
                 "found `1.5`, expected a whole number of at least 0",
+            ),
+            (
+                "invalid type: string \"yes\", expected a boolean",
+                "found the text \"yes\", expected true or false",
+            ),
+            (
+                "invalid type: integer `1`, expected a boolean for the key bias",
+                "found `1`, expected true or false for the key bias",
+            ),
+            (
+                "invalid type: string \"x\", expected f64 for the key decay",
+                "found the text \"x\", expected a number for the key decay",
+            ),
+            (
+                "invalid type: integer `3`, expected path string",
+                "found `3`, expected a path",
             ),
             (
                 "invalid type: null, expected f64",

@@ -42,7 +42,7 @@ pub trait Settings {
     /// Every key.
     const KEYS: &'static [Key];
 
-    /// Checks each value by the rule of its key.
+    /// Checks each value by the rule of its key, and then all together where keys have a rule together.
     fn check(&self) -> Result<(), Fault>;
 }
 
@@ -67,25 +67,35 @@ pub trait Kind:
 }
 
 /// What people call things elsewhere, and what they are called here.
-const ALIASES: [(&str, &[&str]); 6] = [
-    ("alstm", &["adaptive-lstm", "recurrent"]),
+const ALIASES: [(&str, &[&str]); 9] = [
+    ("alstm", &["adaptive-lstm", "recurrent", "hybrid-io"]),
     ("agru", &["adaptive-gru"]),
     ("arnn", &["adaptive-rnn"]),
     ("mos", &["mixture"]),
     ("tg-sc", &["melis-lstm", "ptb-melis-24m"]),
+    ("melis", &["melis-lstm", "tg-sc", "ptb-melis-24m"]),
+    ("ptb-tg-sc", &["ptb-melis-24m"]),
+    ("wikitext2-tg-sc", &["wikitext2-melis-24m"]),
     ("model.head.k", &["model.head.experts"]),
 ];
 
 /// The name that was meant by one that is not known, if one is near enough; capitals count as small letters.
 ///
-/// In this order: another name for it, a slip of one letter, a path with the same end, a name with it as a part between
-/// hyphens, or that begins with it, or that is such a part of it, and a name of which most letters are the same.
+/// In this order: the same name with other hyphens and underscores or none, another name for it that is known, a slip of one
+/// letter, a path with the same end, a name with it as a part between hyphens, or that begins with it, or that is such a
+/// part of it, and a name of which most letters are the same.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     let name = name.to_lowercase();
-    if let Some((_, meant)) = ALIASES.iter().find(|(alias, _)| *alias == name) {
+    let letters = joined(&name);
+    let same = known.iter().copied().find(|known| joined(known) == letters);
+    let same = same.or_else(|| {
+        let (_, meant) = ALIASES.iter().find(|(alias, _)| joined(alias) == letters)?;
         let mut meant = meant.iter();
-        return meant.find_map(|meant| known.iter().copied().find(|known| known == meant));
+        meant.find_map(|meant| known.iter().copied().find(|known| known == meant))
+    });
+    if same.is_some() {
+        return same;
     }
     // Nobody misspells a name by so much, and the distance takes as many steps as the lengths' product.
     let of_like_length = known
@@ -101,6 +111,11 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     same_end(&name, &known)
         .or_else(|| shares_parts(&name, &known))
         .or_else(|| near.map(|(_, known)| known))
+}
+
+/// A name in small letters without hyphens and underscores, which are easily left out or put in place of each other.
+fn joined(name: &str) -> String {
+    name.to_lowercase().replace(['-', '_'], "")
 }
 
 /// The path whose last name is that of `name`; of several the one that begins most like it.
@@ -201,17 +216,57 @@ pub fn positive() -> impl Rule<f64> {
     }
 }
 
-/// A number of at least 0.
+/// A number of at least 0 that `f32` holds.
 pub fn not_negative() -> impl Rule<f64> {
     |value: &f64| {
         let holds = *value >= 0.0 && value.is_finite();
-        (!holds).then(|| "must be a number of at least 0".to_owned())
+        if holds {
+            beyond_f32(*value)
+        } else {
+            Some("must be a number of at least 0".to_owned())
+        }
     }
 }
 
-/// Any number that is one.
+/// Any number that is one and that `f32` holds.
 pub fn finite() -> impl Rule<f64> {
-    |value: &f64| (!value.is_finite()).then(|| "must be a number".to_owned())
+    |value: &f64| {
+        if value.is_finite() {
+            beyond_f32(*value)
+        } else {
+            Some("must be a number".to_owned())
+        }
+    }
+}
+
+/// The rule, if `value` is larger than the numbers that are computed with.
+fn beyond_f32(value: f64) -> Option<String> {
+    let is_held = (value as f32).is_finite();
+    (!is_held).then(|| "must be between -3.4e38 and 3.4e38: f32 holds no larger numbers".to_owned())
+}
+
+/// Bounds that `f32` can draw evenly between, each and its negative: neither is 0 there, nor is the way between the two
+/// infinite.
+const BOUNDS: RangeInclusive<f64> = 1e-37..=1e38;
+
+/// The bound of weights that begin evenly between plus and minus it.
+pub fn bound() -> impl Rule<f64> {
+    |value: &f64| {
+        let holds = BOUNDS.contains(value);
+        (!holds).then(|| {
+            "must be a number above 0 that f32 can draw within, from 1e-37 to 1e38".to_owned()
+        })
+    }
+}
+
+/// The same, or 0 for none.
+pub fn bound_or_none() -> impl Rule<f64> {
+    |value: &f64| {
+        let holds = *value == 0.0 || BOUNDS.contains(value);
+        (!holds).then(|| {
+            "must be 0, or a number above 0 that f32 can draw within, from 1e-37 to 1e38".to_owned()
+        })
+    }
 }
 
 /// Numbers that grow.
@@ -236,7 +291,35 @@ pub fn __check<T: Debug>(key: &str, value: &T, rule: &impl Rule<T>) -> Result<()
 
 /// Declares a group of keys: a struct with its default, its serde form, in which unknown keys are refused, and its
 /// [`Settings`]. The documentation of a key, one line, is what `--keys` shows; the rule is left out where every value of
-/// the type is right.
+/// the type is right. A rule that several keys have together is a function behind the struct, which is asked last:
+///
+/// ```
+/// use adaparam::settings::{Fault, Settings};
+///
+/// adaparam::settings! {
+///     /// What a teapot can be told.
+///     pub struct Teapot {
+///         /// whether it has a lid
+///         pub lid: bool = true;
+///         /// whether the lid has a knob
+///         pub knob: bool = true;
+///     } where knobs_are_on_lids
+/// }
+///
+/// fn knobs_are_on_lids(teapot: &Teapot) -> Result<(), Fault> {
+///     if teapot.lid || !teapot.knob {
+///         return Ok(());
+///     }
+///     Err(Fault {
+///         key: "knob".to_owned(),
+///         value: "true".to_owned(),
+///         rule: "must be false with lid = false".to_owned(),
+///     })
+/// }
+///
+/// let fault = Teapot { lid: false, ..Teapot::default() }.check().unwrap_err();
+/// assert_eq!(fault.to_string(), "knob = true: must be false with lid = false");
+/// ```
 #[macro_export]
 macro_rules! settings {
     (
@@ -247,7 +330,7 @@ macro_rules! settings {
                 $(#[$inner:meta])*
                 pub $key:ident : $type:ty = $default:expr $(, $rule:expr)? ;
             )*
-        }
+        } $(where $together:path)?
     ) => {
         $(#[$outer])*
         #[derive(Debug, Clone, PartialEq, $crate::settings::__serde::Serialize, $crate::settings::__serde::Deserialize)]
@@ -276,6 +359,7 @@ macro_rules! settings {
 
             fn check(&self) -> Result<(), $crate::settings::Fault> {
                 $($($crate::settings::__check(stringify!($key), &self.$key, &$rule)?;)?)*
+                $($together(self)?;)?
                 Ok(())
             }
         }
@@ -292,6 +376,34 @@ mod tests {
         assert_eq!(nearest("transformer", ["gru", "lstm"]), None);
         assert_eq!(nearest("LSTM", ["gru", "lstm"]), Some("lstm"));
         assert_eq!(nearest("cash", ["cache", "dynamic"]), Some("cache"));
+    }
+
+    #[test]
+    fn a_name_that_differs_in_hyphens_alone_is_nearer_than_a_slip_of_one_letter() {
+        let kinds = ["mi-lstm", "min-lstm", "lstm"];
+        for typed in ["minlstm", "min_lstm", "MinLSTM", "minl-stm"] {
+            assert_eq!(nearest(typed, kinds), Some("min-lstm"), "{typed}");
+        }
+        assert_eq!(nearest("tg_sc", ["rhn", "tg-sc"]), Some("tg-sc"));
+        assert_eq!(nearest("tgsc", ["lstm", "melis-lstm"]), Some("melis-lstm"));
+        let keys = ["train.learning_rate", "train.epochs"];
+        assert_eq!(nearest("train.learning-rate", keys), Some(keys[0]));
+    }
+
+    #[test]
+    fn where_no_other_name_is_known_the_letters_decide() {
+        let systems = ["tg-sc-10m", "tg-sc", "lstm-mos", "recurrent-mos"];
+        assert_eq!(nearest("mos", systems), Some("lstm-mos"));
+        assert_eq!(nearest("melis", systems), Some("tg-sc"));
+        let presets = ["ptb-melis-10m", "ptb-melis-24m", "wikitext2-melis-24m"];
+        for (typed, meant) in [
+            ("melis", presets[1]),
+            ("ptb-tg-sc", presets[1]),
+            ("wikitext2-tg-sc", presets[2]),
+        ] {
+            assert_eq!(nearest(typed, presets), Some(meant), "{typed}");
+        }
+        assert_eq!(nearest("alstm", ["lstm", "hybrid-io"]), Some("hybrid-io"));
     }
 
     #[test]
@@ -360,6 +472,26 @@ mod tests {
         assert!(not_negative().broken_by(&f64::INFINITY).is_some());
         assert_eq!(finite().broken_by(&-2.0), None);
         assert!(finite().broken_by(&f64::NAN).is_some());
+        for held in [f64::from(f32::MAX), 0.0] {
+            assert_eq!(finite().broken_by(&-held), None);
+            assert_eq!(not_negative().broken_by(&held), None);
+        }
+        for beyond in [1e39, 1e300] {
+            let told = finite().broken_by(&-beyond);
+            assert_eq!(told, not_negative().broken_by(&beyond));
+            assert!(told.is_some_and(|rule| rule.contains("between -3.4e38 and 3.4e38")));
+        }
+        for within in [1e-37, 0.1, 1e38] {
+            assert_eq!(bound().broken_by(&within), None);
+            assert_eq!(bound_or_none().broken_by(&within), None);
+        }
+        // 1e-50 is 0 in f32, and twice 2e38 is infinite.
+        for without in [-0.1, 1e-50, 2e38, 1e39, f64::NAN] {
+            assert!(bound().broken_by(&without).is_some());
+            assert!(bound_or_none().broken_by(&without).is_some());
+        }
+        assert!(bound().broken_by(&0.0).is_some());
+        assert_eq!(bound_or_none().broken_by(&0.0), None);
         assert_eq!(ascending().broken_by(&vec![1, 2]), None);
         assert!(ascending().broken_by(&vec![2, 2]).is_some());
     }

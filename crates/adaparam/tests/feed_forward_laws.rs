@@ -332,6 +332,35 @@ fn an_input_of_the_wrong_width_is_refused() {
 }
 
 #[test]
+#[should_panic(expected = "d_context is 4, got 5: the context is [3, 5], [.., d_context]")]
+fn a_context_of_the_wrong_width_is_refused() {
+    looking_at_four().forward_with_context(ones([3, 2]), ones([3, 5]));
+}
+
+#[test]
+#[should_panic(expected = "d_context is 4, got 2: the context is [3, 2], [.., d_context]")]
+fn the_input_as_a_context_of_the_wrong_width_is_refused() {
+    looking_at_four().forward(ones([3, 2]));
+}
+
+#[test]
+#[should_panic(expected = "the input is [3, 2] and the context [5, 4]: all axes but the last")]
+fn a_context_of_other_rows_is_refused() {
+    looking_at_four().forward_with_context(ones([3, 2]), ones([5, 4]));
+}
+
+/// A layer whose policy looks at four numbers beside its two inputs.
+fn looking_at_four() -> AdaptiveFeedForward {
+    AdaptiveFeedForwardConfig::io(2, 3)
+        .with_d_context(Some(4))
+        .init(&Device::flex())
+}
+
+fn ones(dims: [usize; 2]) -> Tensor<2> {
+    Tensor::ones(dims, &Device::flex())
+}
+
+#[test]
 fn two_inputs_meet_two_matrices() {
     let device = Device::flex();
     device.seed(1);

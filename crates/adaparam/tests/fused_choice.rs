@@ -337,7 +337,7 @@ fn layers_and_kernels_mean_the_same_sizes_states_sites_and_parameters() {
     let mut stacks: Vec<Box<dyn Recurrent>> = Vec::new();
     for bias in [true, false] {
         stacks.push(Box::new(lstm(bias).with_d_output(Some(6)).init(&device)));
-        let between = lstm(bias).with_second_bias(true).with_inter_layer(true);
+        let between = lstm(bias).with_second_bias(bias).with_inter_layer(true);
         stacks.push(Box::new(between.init(&device)));
         for policy in [PolicyModel::Static, PolicyModel::Recurrent] {
             let config = adaptive().with_d_output(Some(6)).with_bias(bias);

@@ -441,6 +441,12 @@ fn a_size_of_zero_is_refused() {
         .init(&Device::flex());
 }
 
+#[test]
+#[should_panic(expected = "recurrent layers: d_input = 0: must be at least 1")]
+fn an_input_of_no_numbers_is_refused() {
+    let _ = AdaptiveLstmConfig::new(0, 7, 2).init(&Device::flex());
+}
+
 fn split_of(config: &AdaptiveLstmConfig) -> PolicySplit {
     config.init(&Device::flex()).layers[0].split.clone()
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use adaparam_lm::{RunHistory, key_changes};
-use adaparam_report::figure::Figure;
+use adaparam_report::figure::{Figure as _, Lines};
 use adaparam_report::number::{self, duration};
 use adaparam_report::{Block, Cell, Column, Plate, Provenance, Report, Row, Section, Table, Tone};
 use adaparam_runs::whole_file::write_whole;
@@ -11,7 +11,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{Verdict, runs};
-use crate::run_page::{epochs, model, name, origin, text_name, validation};
+use crate::run_page::{epochs, model, name, origin, text_name, validation, validation_bits};
 use crate::say::{remark, say, terminal_width};
 
 /// Set runs side by side, in a table and a figure
@@ -23,12 +23,13 @@ Examples:
   adaparam compare runs/* --out compared.svg     the figure alone
 
 Perplexities can be compared only between runs on the same text, cut in the same way; bits per character also between \
-characters and bytes.")]
+characters and bytes. Where texts are cut in different ways, the figure is of bits per character, and there is none if a \
+run has no such bits.")]
 pub(crate) struct Compare {
     /// Folders of runs, at least two
     #[arg(num_args = 2.., required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// Write a page (.html) or the figure of all validation perplexities (.svg) to this file
+    /// Write a page (.html) or the figure of all validation curves (.svg) to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print JSON
@@ -45,21 +46,27 @@ impl Compare {
             .map(|run| RunHistory::read(run))
             .collect::<Result<_, _>>()?;
         let named = named(&histories);
-        let table = table(&named);
+        let common = Common::of(&named);
+        let table = table(&named, common);
+        let curves = common.curves(&named);
+        let content = match (format, &curves) {
+            (None, _) => None,
+            (Some(Format::Html), _) => Some(page(&named, table.clone(), common).to_html()),
+            (Some(Format::Svg), Some(curves)) => Some(curves.to_svg().standalone()),
+            (Some(Format::Svg), None) => {
+                bail!("--out: there is no figure of these runs, only a page. {CANNOT_BE_COMPARED}")
+            }
+        };
         if self.json {
             let rows: Vec<serde_json::Value> = histories.iter().map(runs::json).collect();
             say!("{}", serde_json::to_string_pretty(&rows)?);
         } else {
             say!("{}", terminal(&table, terminal_width()));
         }
-        if let (Some(out), Some(format)) = (&self.out, format) {
-            let content = match format {
-                Format::Svg => validation(&named).to_svg().standalone(),
-                Format::Html => page(&named, table).to_html(),
-            };
+        if let (Some(out), Some(content)) = (&self.out, content) {
             write_whole(out, content.as_bytes())?;
             remark!("{}", out.display());
-        } else if !self.json {
+        } else if !self.json && curves.is_some() {
             remark!("--out both.html adds the curves");
         }
         Ok(Verdict::Done)
@@ -106,19 +113,76 @@ fn named(histories: &[RunHistory]) -> Vec<(String, &RunHistory)> {
 
 type Named<'a> = [(String, &'a RunHistory)];
 
-fn table(runs: &Named<'_>) -> Table {
-    let texts: Vec<Option<&String>> = runs
-        .iter()
-        .map(|(_, run)| run.record.as_ref()?.data.get("text"))
-        .collect();
-    let same_text = texts.windows(2).all(|pair| pair[0] == pair[1]);
-    let are_same = |of: fn(&RunHistory) -> String| {
-        let mut pairs = runs.windows(2);
-        pairs.all(|pair| of(pair[0].1) == of(pair[1].1))
-    };
-    let same_tokens = are_same(|run| run.config.data.tokens.name().to_owned());
-    // The sum that a run states is of the text as it is cut: one text, cut in two ways, has two.
-    let same_characters = same_text || (!same_tokens && are_same(text_name));
+/// What runs have in common, which decides by what they can be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Common {
+    /// Their text, cut in one way.
+    Text,
+    /// Their text, cut in several ways.
+    Characters,
+    /// The way in which their texts are cut, and not the texts or the vocabularies.
+    Tokens,
+    /// Neither.
+    Nothing,
+}
+
+const CANNOT_BE_COMPARED: &str =
+    "The texts are cut into different tokens: their perplexities cannot be compared.";
+
+impl Common {
+    fn of(runs: &Named<'_>) -> Self {
+        let texts: Vec<Option<&String>> = runs
+            .iter()
+            .map(|(_, run)| run.record.as_ref()?.data.get("text"))
+            .collect();
+        let same_text = texts.windows(2).all(|pair| pair[0] == pair[1]);
+        let are_same = |of: fn(&RunHistory) -> String| {
+            let mut pairs = runs.windows(2);
+            pairs.all(|pair| of(pair[0].1) == of(pair[1].1))
+        };
+        let same_tokens = are_same(|run| run.config.data.tokens.name().to_owned());
+        match (same_tokens, same_text) {
+            (true, true) => Self::Text,
+            (true, false) => Self::Tokens,
+            // The sum that a run states is of the text as it is cut: one text, cut in two ways, has two.
+            (false, _) if are_same(text_name) => Self::Characters,
+            (false, _) => Self::Nothing,
+        }
+    }
+
+    /// What a person has to know who compares them.
+    fn note(self, runs: &Named<'_>) -> Option<&'static str> {
+        match self {
+            Self::Text => None,
+            Self::Tokens => {
+                Some("Text or vocabulary differ: their perplexities cannot be compared.")
+            }
+            Self::Characters if all_have_bits(runs) => Some(
+                "The texts are cut into different tokens: compare bits per character, not perplexity.",
+            ),
+            Self::Characters | Self::Nothing => Some(CANNOT_BE_COMPARED),
+        }
+    }
+
+    /// Their validation losses on one axis; nothing where losses of different tokens have no common unit.
+    fn curves(self, runs: &Named<'_>) -> Option<Lines> {
+        match self {
+            Self::Text | Self::Tokens => Some(validation(runs)),
+            Self::Characters => all_have_bits(runs).then(|| validation_bits(runs)),
+            Self::Nothing => None,
+        }
+    }
+}
+
+/// Whether bits per character are known of every run.
+fn all_have_bits(runs: &Named<'_>) -> bool {
+    let mut all = runs.iter().map(|(_, run)| run.valid_bits_per_character());
+    all.all(|bits| bits.is_some())
+}
+
+fn table(runs: &Named<'_>, common: Common) -> Table {
+    let same_text = common == Common::Text;
+    let same_characters = same_text || common == Common::Characters;
     let mut rows = vec![
         row(runs, "Model", model),
         row(runs, "Parameters", |run| {
@@ -167,27 +231,12 @@ fn table(runs: &Named<'_>) -> Table {
         }),
     ];
     rows.extend(differing_keys(runs));
-    let mut notes = Vec::new();
-    let mut each = runs.iter().map(|(_, run)| run.valid_bits_per_character());
-    if !same_tokens && same_characters && each.all(|bits| bits.is_some()) {
-        notes.push(
-            "The texts are cut into different tokens: compare bits per character, not perplexity."
-                .to_owned(),
-        );
-    } else if !same_tokens {
-        notes.push(
-            "The texts are cut into different tokens: their perplexities cannot be compared."
-                .to_owned(),
-        );
-    } else if !same_text {
-        notes.push("Text or vocabulary differ: their perplexities cannot be compared.".to_owned());
-    }
     let names = runs.iter().map(|(name, _)| Column::text(name));
     Table {
         caption: format!("{} side by side", number::count(runs.len(), "run")),
         columns: std::iter::once(Column::text("")).chain(names).collect(),
         rows: rows.into_iter().flatten().collect(),
-        notes,
+        notes: common.note(runs).map(str::to_owned).into_iter().collect(),
     }
 }
 
@@ -276,9 +325,22 @@ fn differing_keys(runs: &Named<'_>) -> Vec<Option<Row>> {
     rows.collect()
 }
 
-fn page(runs: &Named<'_>, table: Table) -> Report {
+/// The curves, with what a person has to know who compares them, or why there are none.
+fn drawn(runs: &Named<'_>, common: Common) -> Section {
+    let note = common.note(runs);
+    let block = match common.curves(runs) {
+        Some(lines) => {
+            let note = note.map_or_else(String::new, |note| format!(". {note}"));
+            let caption = format!("{} by epoch{note}", lines.title);
+            Block::Figures(vec![Plate::new(&lines, caption)])
+        }
+        None => Block::Paragraph(format!("There is no figure. {}", note.unwrap_or_default())),
+    };
+    Section::new("Curves").with(block)
+}
+
+fn page(runs: &Named<'_>, table: Table, common: Common) -> Report {
     let names: Vec<&str> = runs.iter().map(|(name, _)| name.as_str()).collect();
-    let lines = validation(runs);
     let origins = runs.iter().filter_map(|(name, run)| {
         let from = run.record.as_ref()?.from.as_ref()?;
         Some(format!(
@@ -299,13 +361,7 @@ fn page(runs: &Named<'_>, table: Table) -> Report {
             names.join(", ")
         ),
         findings: Vec::new(),
-        sections: vec![
-            section,
-            Section::new("Curves").with(Block::Figures(vec![Plate::new(
-                &lines,
-                "Validation perplexity by epoch",
-            )])),
-        ],
+        sections: vec![section, drawn(runs, common)],
         provenance: Provenance {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: env!("ADAPARAM_COMMIT").to_owned(),

@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Verdict;
-use crate::data_folder::{data_folder, folder_for_data};
+use crate::data_folder::{data_folder, fetching, folder_for_data};
 use crate::say::{remark, say, shows_bars};
 
 /// List, download and check the data sets of the paper
@@ -76,7 +76,7 @@ impl Data {
             Action::List { .. } | Action::Verify { .. } => data_folder(self.data.as_deref())?,
         };
         match self.action {
-            Action::List { json } => list(&folder, json),
+            Action::List { json } => list(&folder, self.data.as_deref(), json),
             Action::Fetch { sets, mirror } => {
                 let options = FetchOptions {
                     base_url: mirror,
@@ -85,7 +85,7 @@ impl Data {
                 };
                 fetch_sets(&or_all(sets), &folder, &options)?;
             }
-            Action::Verify { sets } => verify_sets(&or_all(sets), &folder)?,
+            Action::Verify { sets } => verify_sets(&or_all(sets), &folder, self.data.as_deref())?,
         }
         Ok(Verdict::Done)
     }
@@ -102,7 +102,7 @@ fn or_all(sets: Vec<Dataset>) -> Vec<Dataset> {
     }
 }
 
-fn list(folder: &Path, json: bool) {
+fn list(folder: &Path, named: Option<&Path>, json: bool) {
     let rows: Vec<serde_json::Value> = Dataset::ALL
         .into_iter()
         .map(|set| {
@@ -111,7 +111,7 @@ fn list(folder: &Path, json: bool) {
             let place = match (set.is_embedded(), there) {
                 (true, _) => "inside the program".to_owned(),
                 (false, true) => own.display().to_string(),
-                (false, false) => format!("not here: adaparam data fetch {}", set.name()),
+                (false, false) => format!("not here: {}", fetching(set.name(), named)),
             };
             serde_json::json!({
                 "name": set.name(), "description": set.description(), "licence": set.licence(),
@@ -221,9 +221,11 @@ fn fetch_set(set: Dataset, folder: &Path, options: &FetchOptions) -> Result<(), 
     Ok(())
 }
 
-fn verify_sets(sets: &[Dataset], folder: &Path) -> anyhow::Result<()> {
+fn verify_sets(sets: &[Dataset], folder: &Path, named: Option<&Path>) -> anyhow::Result<()> {
     let (mut checked, mut wrong) = (0, 0);
+    let mut to_fetch = Vec::new();
     for set in sets {
+        let wrong_before = wrong;
         for report in verify(&set.files(), &set.folder(folder))? {
             checked += 1;
             let state = match report.state {
@@ -242,10 +244,14 @@ fn verify_sets(sets: &[Dataset], folder: &Path) -> anyhow::Result<()> {
         if set.is_embedded() {
             say!("{}: inside the program", set.name());
         }
+        if wrong > wrong_before {
+            to_fetch.push(set.name());
+        }
     }
     if wrong > 0 {
         bail!(
-            "{wrong} of {checked} files are missing or wrong: `adaparam data fetch` replaces them"
+            "{wrong} of {checked} files are missing or wrong: `{}` replaces them",
+            fetching(&to_fetch.join(" "), named)
         );
     }
     Ok(())

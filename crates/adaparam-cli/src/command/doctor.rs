@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Verdict;
-use crate::data_folder::folder_for_data;
+use crate::data_folder::data_place;
 use crate::device::how_to_build_in;
 use crate::memory::{free_memory, whole_memory};
 use crate::provenance::processor;
@@ -367,7 +367,7 @@ fn found_on(name: &str, kind: burn::tensor::DeviceKind) -> Finding {
 }
 
 fn data(named: Option<&Path>) -> anyhow::Result<Vec<Finding>> {
-    let folder = folder_for_data(named)?;
+    let folder = data_place(named)?;
     let place = if folder.is_dir() {
         Finding::good("folder", folder.display().to_string())
     } else if folder.exists() {

@@ -25,6 +25,7 @@ use crate::reading_progress::ReadingProgress;
 use crate::say::{alert, or_end, remark, say};
 use crate::training::{ToldBits, report_opened};
 use crate::tuning::{self, Search, Searched, TuneChoice, Tuning};
+use crate::typed_number::whole_number;
 use crate::visible::{refuse_raw_on_a_terminal, visible};
 
 /// Evaluate a trained language model
@@ -69,7 +70,8 @@ pub(crate) struct Eval {
     #[arg(long, value_enum)]
     part: Option<Part>,
     /// Columns that the text is read in
-    #[arg(long, value_name = "N", conflicts_with = "tokens")]
+    #[arg(long, value_name = "N", conflicts_with = "tokens",
+          value_parser = whole_number::<usize>(0..=u64::MAX), allow_negative_numbers = true)]
     batch: Option<usize>,
     #[command(flatten)]
     bolt_ons: BoltOns,

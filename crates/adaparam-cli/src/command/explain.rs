@@ -13,6 +13,7 @@ use super::Verdict;
 use crate::exploring::{self, Comparing, Looking};
 use crate::interrupt::stop_flag;
 use crate::say::{remark, say};
+use crate::typed_number::whole_number;
 use crate::{browser, provenance};
 
 /// The name of the page in a run's folder.
@@ -45,7 +46,7 @@ pub(crate) struct Explain {
     out: Option<PathBuf>,
     /// Read so many words of the text, or characters, bytes or pieces, if these are the model's tokens
     #[arg(long, value_name = "N", default_value_t = 200, visible_alias = "max-tokens",
-          value_parser = clap::value_parser!(u64).range(1..=2000))]
+          value_parser = whole_number::<u64>(1..=2000), allow_negative_numbers = true)]
     max_words: u64,
     /// Show the page in a browser
     #[arg(long, conflicts_with = "json")]

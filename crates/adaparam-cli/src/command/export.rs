@@ -36,7 +36,7 @@ JavaScript.")]
 pub(crate) struct Export {
     /// A run's folder (its best checkpoint), a checkpoint's folder, a folder or file that was exported
     model: PathBuf,
-    /// The safetensors file to write
+    /// The safetensors file to write, NAME.safetensors
     #[arg(required_unless_present_any = ["out", "hub", "onnx"])]
     file: Option<PathBuf>,
     /// The same, as other commands name it
@@ -86,6 +86,9 @@ impl Export {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
         let kind: StoredKind = self.dtype.into();
         let file = self.file.as_ref().or(self.out.as_ref());
+        if let Some(file) = file {
+            refuse_another_kind(file)?;
+        }
         if kind != StoredKind::F32 && file.is_none() && self.hub.is_none() {
             bail!(
                 "--dtype = {kind}: an ONNX file holds f32; name a safetensors file, or --hub DIR"
@@ -225,6 +228,19 @@ impl Export {
         })?;
         progress.finish();
         Ok(evaluation?)
+    }
+}
+
+/// Refuses a name that promises another file than the one with the weights; without an ending it promises nothing.
+fn refuse_another_kind(file: &Path) -> anyhow::Result<()> {
+    let name = file.display();
+    match file.extension() {
+        None => Ok(()),
+        Some(ending) if ending.eq_ignore_ascii_case("safetensors") => Ok(()),
+        Some(ending) if ending.eq_ignore_ascii_case("onnx") => {
+            bail!("{name}: would be a safetensors file; `--onnx {name}` writes an ONNX file")
+        }
+        Some(_) => bail!("{name}: would be a safetensors file; let its name end in .safetensors"),
     }
 }
 

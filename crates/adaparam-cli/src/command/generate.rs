@@ -14,8 +14,8 @@ use crate::compute_choice::{ComputeChoice, ReadingPrecision};
 use crate::say::remark;
 use crate::shown_bytes::ShownBytes;
 use crate::training::report_opened;
+use crate::typed_number::{number, whole_number};
 use crate::visible::{refuse_raw_on_a_terminal, visible};
-use crate::whole_number::whole_number;
 
 /// Most texts that are drawn at once: they share the reading of the weights.
 const AT_ONCE: u64 = 16;
@@ -44,29 +44,35 @@ pub(crate) struct Generate {
         long,
         value_name = "T",
         default_value_t = 1.0,
+        value_parser = number,
         allow_negative_numbers = true
     )]
     temperature: f64,
     /// Draw from the K likeliest words only; 0 for all
-    #[arg(long, value_name = "K", default_value_t = 0, value_parser = whole_number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "K", default_value_t = 0,
+          value_parser = whole_number::<u64>(0..=u64::MAX), allow_negative_numbers = true)]
     top_k: u64,
     /// Draw from the likeliest words only that together have the probability P; 1 for all
     #[arg(
         long,
         value_name = "P",
         default_value_t = 1.0,
+        value_parser = number,
         allow_negative_numbers = true
     )]
     top_p: f64,
     /// Seed of the draws
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = whole_number::<u64>(0..=u64::MAX), allow_negative_numbers = true)]
     seed: u64,
     /// Number of texts
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = whole_number::<u64>(1..=1_000_000), allow_negative_numbers = true)]
     samples: u64,
     /// Number of words, or of characters, bytes or pieces, if these are the model's tokens [default: 100; 500
     /// characters or bytes]
-    #[arg(long, value_name = "N", visible_alias = "max-tokens", value_parser = whole_number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", visible_alias = "max-tokens",
+          value_parser = whole_number::<u64>(0..=u64::MAX), allow_negative_numbers = true)]
     max_words: Option<u64>,
     /// Draw <unk> like any word, instead of never
     #[arg(long)]
@@ -99,7 +105,7 @@ impl Generate {
         let opened = open_model(&self.model)?;
         report_opened(&opened);
         let vocabulary = &opened.snapshot.vocabulary;
-        let prompt = self.prompt_ids(vocabulary);
+        let prompt = self.read_prompt(vocabulary);
         let spec = &opened.snapshot.config.model;
         let weights = opened.snapshot.evaluation_weights();
         let own = opened.snapshot.config.train.precision.into();
@@ -133,14 +139,14 @@ impl Generate {
     fn write_all(
         &self,
         vocabulary: &Vocabulary,
-        prompt: &[u32],
+        prompt: &Prompt,
         generator: Generator<'_>,
         first: u64,
         texts: usize,
     ) -> std::io::Result<()> {
         let mut rest: Vec<Vec<u32>> = vec![Vec::new(); texts - 1];
-        let mut streamed = self.text(vocabulary, first)?;
-        self.draw(vocabulary, prompt, generator, texts, |words| {
+        let mut streamed = self.text(vocabulary, prompt, first)?;
+        self.draw(vocabulary, &prompt.ids, generator, texts, |words| {
             streamed.put(words[0])?;
             for (text, &word) in rest.iter_mut().zip(&words[1..]) {
                 text.push(word);
@@ -149,14 +155,19 @@ impl Generate {
         })?;
         streamed.end()?;
         for (sample, words) in (first + 1..).zip(rest) {
-            let mut text = self.text(vocabulary, sample)?;
+            let mut text = self.text(vocabulary, prompt, sample)?;
             words.into_iter().try_for_each(|word| text.put(word))?;
             text.end()?;
         }
         Ok(())
     }
 
-    fn text<'a>(&'a self, vocabulary: &'a Vocabulary, sample: u64) -> std::io::Result<Written<'a>> {
+    fn text<'a>(
+        &'a self,
+        vocabulary: &'a Vocabulary,
+        prompt: &Prompt,
+        sample: u64,
+    ) -> std::io::Result<Written<'a>> {
         let mut out = std::io::stdout();
         if !self.json && self.samples > 1 {
             writeln!(out, "== sample {} of {} ==", sample + 1, self.samples)?;
@@ -165,6 +176,7 @@ impl Generate {
             asked: self,
             vocabulary,
             sample,
+            typed: prompt.first.clone(),
             before: None,
             shown: (!self.raw).then(ShownBytes::default),
             names: Vec::new(),
@@ -203,29 +215,41 @@ impl Generate {
     }
 
     /// The prompt as ids; unknown tokens are reported, and read as `<unk>` where the vocabulary has it.
-    fn prompt_ids(&self, vocabulary: &Vocabulary) -> Vec<u32> {
-        let tokens = vocabulary.tokens().cut_open(&self.prompt).into_iter();
-        tokens
-            .filter_map(|token| {
-                vocabulary.id(&token.name).or_else(|| {
-                    let instead = match vocabulary.unk() {
-                        Some(_) => format!("read as {UNK}"),
-                        None => "left out".to_owned(),
-                    };
-                    // As it was typed: a name has signs for white space.
-                    let typed = vocabulary.tokens().spelling(&token.name, None);
-                    let typed = typed.unwrap_or_else(|| token.name.as_bytes().to_vec());
-                    let typed = String::from_utf8_lossy(&typed);
-                    let shown = match typed.trim() {
-                        "" => &*token.name,
-                        word => word,
-                    };
-                    remark!("--prompt: `{shown}` is not in the vocabulary: {instead}");
-                    vocabulary.unk()
-                })
-            })
-            .collect()
+    fn read_prompt(&self, vocabulary: &Vocabulary) -> Prompt {
+        let mut prompt = Prompt::default();
+        for (token, id) in vocabulary.read_open(&self.prompt) {
+            // As it was typed: a name has signs for white space.
+            let typed = vocabulary.tokens().spelling(&token.name, None);
+            let typed = typed.unwrap_or_else(|| token.name.as_bytes().to_vec());
+            if let Some(id) = id {
+                if vocabulary.word(id) != Some(&*token.name) {
+                    prompt.first = Some(typed);
+                }
+                prompt.ids.push(id);
+                continue;
+            }
+            let instead = match vocabulary.unk() {
+                Some(_) => format!("read as {UNK}"),
+                None => "left out".to_owned(),
+            };
+            let typed = String::from_utf8_lossy(&typed);
+            let shown = match typed.trim() {
+                "" => &*token.name,
+                word => word,
+            };
+            remark!("--prompt: `{shown}` is not in the vocabulary: {instead}");
+            prompt.ids.extend(vocabulary.unk());
+        }
+        prompt
     }
+}
+
+/// What the model reads before it draws.
+#[derive(Default)]
+struct Prompt {
+    ids: Vec<u32>,
+    /// What was typed for the first of them, where the vocabulary knows it by the name only that it has within a line.
+    first: Option<Vec<u8>>,
 }
 
 /// A text on its way out: word by word, or as a line of JSON at its end.
@@ -233,6 +257,8 @@ struct Written<'a> {
     asked: &'a Generate,
     vocabulary: &'a Vocabulary,
     sample: u64,
+    /// What the first token spells, where that is not what the vocabulary says.
+    typed: Option<Vec<u8>>,
     before: Option<u32>,
     shown: Option<ShownBytes>,
     names: Vec<&'a str>,
@@ -241,7 +267,8 @@ struct Written<'a> {
 
 impl Written<'_> {
     fn put(&mut self, id: u32) -> std::io::Result<()> {
-        let bytes = self.vocabulary.spelling(id, self.before.replace(id));
+        let spelled = self.vocabulary.spelling(id, self.before.replace(id));
+        let bytes = self.typed.take().unwrap_or(spelled);
         if self.asked.json {
             self.names
                 .push(self.vocabulary.word(id).unwrap_or_default());

@@ -11,7 +11,7 @@ use clap::Args;
 use super::Verdict;
 use crate::data_folder::data_folder;
 use crate::model_choice::{
-    assignment, configuration, names_a_text, with_absolute_paths, with_changes,
+    assignment, configuration, names_a_text, refuse_two_names, with_absolute_paths, with_changes,
     without_files_of_its_maker,
 };
 use crate::provenance;
@@ -52,6 +52,10 @@ pub(crate) struct Import {
 
 impl Import {
     pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        refuse_two_names(
+            &[("--text", "data.train", self.text.as_deref())],
+            &self.changes,
+        )?;
         let file = TensorFile::read(&self.file)?;
         let note = FileNote::of(&self.file, file.note.as_deref())?;
         let mut config = match (&self.model, &note) {

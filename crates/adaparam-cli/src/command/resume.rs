@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use adaparam_data::text::Corpus;
 use adaparam_lm::sweep::Sweep;
 use adaparam_lm::{
-    KeyChange, LanguageModelConfig, MendedLog, Snapshot, change_run, check_binding, checkpoint,
-    mend_log,
+    DataSpec, KeyChange, LanguageModelConfig, MendedLog, Snapshot, change_run, check_binding,
+    checkpoint, mend_log,
 };
 use adaparam_report::number::count;
 use adaparam_runs::date::utc;
@@ -136,12 +136,12 @@ impl Resume {
         from: &Path,
     ) -> anyhow::Result<(LanguageModelConfig, Corpus)> {
         let mut config = with_changes(snapshot.config.clone(), &self.changes)?;
-        config.check()?;
+        config.check_kept()?;
         self.compute.check_training(&session.place, &config)?;
         settle_parts(&mut config.train, session.crew)?;
         let data = &snapshot.config.data;
-        let corpus = data.corpus(&data_folder(self.data.as_deref())?);
-        let corpus = corpus.map_err(|error| {
+        let texts = data_folder(self.data.as_deref())?;
+        let corpus = data.corpus(&texts).map_err(|error| {
             if is_text_gone(data) {
                 anyhow!("{error}; bring the text back; a run whose text is gone cannot be resumed")
             } else {
@@ -149,12 +149,17 @@ impl Resume {
             }
         })?;
         if corpus.checksum().to_string() != snapshot.corpus {
+            let (before, now) = (snapshot.vocabulary.len(), corpus.vocabulary.len());
+            let sizes = if before == now {
+                String::new()
+            } else {
+                let before = data.tokens.counted(before);
+                format!(", whose vocabulary has {before} (now {now})")
+            };
             bail!(
-                "{}: the text is not the one that this run was trained on, whose vocabulary has {} words (now {}): \
-                 bring the text back, or begin a new run",
+                "{}: {} is not the text that this run was trained on{sizes}: bring that text back, or begin a new run",
                 from.display(),
-                snapshot.vocabulary.len(),
-                corpus.vocabulary.len()
+                place_of_text(data, &texts)
             );
         }
         Ok((config, corpus))
@@ -188,6 +193,21 @@ impl Resume {
         }
         Ok(())
     }
+}
+
+/// The files that a configuration names as its text, or the data set's folder.
+fn place_of_text(data: &DataSpec, texts: &Path) -> String {
+    if let Some(set) = data.set.dataset() {
+        return if set.is_embedded() {
+            set.name().to_owned()
+        } else {
+            set.folder(texts).display().to_string()
+        };
+    }
+    let files = [&data.train, &data.valid, &data.test];
+    let files = files.into_iter().flatten();
+    let files: Vec<String> = files.map(|file| file.display().to_string()).collect();
+    files.join(" or ")
 }
 
 /// Brings the run's configuration file and record to what the checkpoint says.

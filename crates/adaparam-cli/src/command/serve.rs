@@ -15,6 +15,7 @@ use crate::browser;
 use crate::exploring::{self, Comparing, Looking};
 use crate::interrupt::stop_flag;
 use crate::say::{alert, remark, say};
+use crate::typed_number::whole_number;
 
 /// The text that the page begins with.
 const FIRST: &str = "the sea was";
@@ -36,7 +37,8 @@ pub(crate) struct Serve {
     #[arg(required = true, value_name = "RUN|SWEEP")]
     paths: Vec<PathBuf>,
     /// The port to listen at; 0 for any that is free
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0,
+          value_parser = whole_number::<u16>(0..=65_535), allow_negative_numbers = true)]
     port: u16,
     /// The address to listen at; any but this computer's own lets others in who know the page's address
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]

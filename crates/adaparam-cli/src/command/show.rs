@@ -121,19 +121,22 @@ fn trained(path: &Path) -> anyhow::Result<Verdict> {
     report_opened(&opened);
     let (snapshot, counters) = (&opened.snapshot, &opened.snapshot.counters);
     say!("# {}", opened.path.display());
-    say!(
-        "# {}, {}{}",
-        count(counters.epoch as usize, "epoch"),
-        count(counters.updates as usize, "update"),
-        match &counters.best {
-            Some(best) => format!(
-                "; best epoch {} with validation perplexity {:.2}",
-                best.epoch,
-                best.loss.exp()
-            ),
-            None => String::new(),
-        }
-    );
+    // A file has the weights alone, and does not know for how long they were trained.
+    if !opened.is_file {
+        say!(
+            "# {}, {}{}",
+            count(counters.epoch as usize, "epoch"),
+            count(counters.updates as usize, "update"),
+            match &counters.best {
+                Some(best) => format!(
+                    "; best epoch {} with validation perplexity {:.2}",
+                    best.epoch,
+                    best.loss.exp()
+                ),
+                None => String::new(),
+            }
+        );
+    }
     print_sizes(&snapshot.config, Some(snapshot.vocabulary.len()));
     block(&toml::to_string_pretty(&snapshot.config)?);
     Ok(Verdict::Done)

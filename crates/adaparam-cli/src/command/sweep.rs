@@ -28,6 +28,7 @@ use crate::scale_choice::{ScaleChoice, budget};
 use crate::slurm::{Queue, Task};
 use crate::sweeping::{Sweeping, check_precision, check_runs, deadline};
 use crate::training::{doubtful_cuts, shell_word};
+use crate::typed_number::whole_number;
 
 /// Plan, run and collect many language models
 #[derive(Debug, Args)]
@@ -94,10 +95,10 @@ struct Plan {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Runs of each model of an experiment, with the seeds 1, 2, … [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>(1..=10_000), allow_negative_numbers = true)]
     seeds: Option<u64>,
     /// Draws of the dropout rates, for robustness [default: 100, 50, 20 or 4, by scale]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>(1..=10_000), allow_negative_numbers = true)]
     draws: Option<u64>,
     /// Models of ptb, wikitext2 or ablation: own, paper, all, or names with commas (adaparam reproduce --help)
     #[arg(long, value_name = "own|paper|all|LIST", default_value = "own")]
@@ -116,13 +117,14 @@ struct Run {
     /// The sweep's folder
     sweep: PathBuf,
     /// The run of this number, counted from 0
-    #[arg(long, value_name = "I", conflicts_with = "jobs")]
+    #[arg(long, value_name = "I", conflicts_with = "jobs",
+          value_parser = whole_number::<usize>(0..=u64::MAX), allow_negative_numbers = true)]
     index: Option<usize>,
     /// Every run that has not ended
     #[arg(long)]
     all: bool,
     /// Runs at a time [default: one per core at small and quick scale, otherwise one]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u16>(1..=1024), allow_negative_numbers = true)]
     jobs: Option<u16>,
     #[command(flatten)]
     compute: ComputeChoice,

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use adaparam_data::text::{Corpus, Tokens};
 use adaparam_lm::{
-    DEFAULT_PRESET, Inherited, LanguageModelConfig, MatchedWords, OpenedModel, Place, Snapshot,
-    TextSource, checkpoint, cut_columns, open_model, preset, weights_sum,
+    DEFAULT_PRESET, Inherited, KeyChange, LanguageModelConfig, MatchedWords, OpenedModel, Place,
+    Snapshot, TextSource, checkpoint, cut_columns, model_changes, open_model, preset, weights_sum,
 };
 use adaparam_report::number::count;
-use adaparam_runs::record::{Lineage, LineageWords, RECORD, RunRecord};
+use adaparam_runs::record::{Lineage, LineageWords, RECORD, RunRecord, Values};
 use adaparam_runs::run_folder::{Purpose, RunFolder};
 use adaparam_tensorboard::refuse_another;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 
 use super::Verdict;
@@ -21,14 +21,14 @@ use crate::curves::CurvesChoice;
 use crate::data_folder::data_folder;
 use crate::memory::refuse_what_cannot_fit;
 use crate::model_choice::{
-    assignment, configuration, names_a_text, with_absolute_paths, with_changes,
-    without_files_of_its_maker,
+    assignment, configuration, is_text_gone, names_a_text, refuse_two_names, with_absolute_paths,
+    with_changes, without_files_of_its_maker,
 };
 use crate::say::{alert, remark};
 use crate::training::{
     CONFIG, Session, lock, report_opened, settle_parts, shell_word, warn_of_cuts,
 };
-use crate::whole_number::whole_number;
+use crate::typed_number::whole_number;
 use crate::{interrupt, provenance};
 
 /// Train a language model
@@ -70,7 +70,7 @@ pub(crate) struct Train {
     #[arg(long, requires = "from")]
     keep_optimiser: bool,
     /// Seed of every random number [default: train.seed of the configuration]
-    #[arg(long, value_name = "N", value_parser = whole_number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>(0..=u64::MAX), allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Change a key of the configuration (adaparam show --keys lists all)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
@@ -173,6 +173,14 @@ impl Train {
         let texts = data_folder(self.data.as_deref())?;
         let corpus = config.data.corpus_doubting(&texts, |doubt| {
             alert!("warning: {doubt}");
+        });
+        let corpus = corpus.map_err(|error| {
+            let is_of_the_run = from.is_some() && self.model.is_none() && !self.names_a_text();
+            if is_of_the_run && is_text_gone(&config.data) {
+                anyhow!("{error}; bring the text back, or name another with --text FILE")
+            } else {
+                error.into()
+            }
         })?;
         cut_columns(&config.train, &corpus)?;
         refuse_what_cannot_fit([(&config, corpus.vocabulary.len())], 1)?;
@@ -185,7 +193,7 @@ impl Train {
             }
             Some(opened) => {
                 let (snapshot, words) = self.begun_from(&opened, config, &corpus, sum)?;
-                let lineage = self.lineage(&opened, words.as_ref());
+                let lineage = self.lineage(&opened, &snapshot.config, words.as_ref());
                 (snapshot, Some(lineage))
             }
         };
@@ -234,14 +242,24 @@ impl Train {
         Ok(())
     }
 
+    /// Whether the text to train on was typed.
+    fn names_a_text(&self) -> bool {
+        self.text.is_some() || names_a_text(&self.changes)
+    }
+
     /// What was typed as one configuration.
     fn configuration(&self, from: Option<&OpenedModel>) -> anyhow::Result<LanguageModelConfig> {
+        let texts = [
+            ("--text", "data.train", self.text.as_deref()),
+            ("--valid", "data.valid", self.valid.as_deref()),
+            ("--test", "data.test", self.test.as_deref()),
+        ];
+        refuse_two_names(&texts, &self.changes)?;
         let mut config = match (&self.model, from) {
             (Some(model), _) => configuration(model)?,
             (None, Some(opened)) if opened.is_file => {
                 let config = opened.snapshot.config.clone();
-                let is_named = self.text.is_some() || names_a_text(&self.changes);
-                without_files_of_its_maker(&opened.path, config, is_named)?
+                without_files_of_its_maker(&opened.path, config, self.names_a_text())?
             }
             (None, Some(opened)) => opened.snapshot.config.clone(),
             (None, None) => configuration(DEFAULT_PRESET)?,
@@ -286,8 +304,15 @@ impl Train {
         };
         let (before, vocabulary) = (&opened.snapshot, corpus.vocabulary.clone());
         let tokens = config.data.tokens;
-        let (snapshot, words) = Snapshot::inheriting(before, config, vocabulary, sum, inherited)
-            .with_context(|| format!("--from {}", opened.path.display()))?;
+        let set: Vec<&str> = self.changes.iter().map(|(key, _)| key.as_str()).collect();
+        let (snapshot, words) =
+            Snapshot::inheriting(before, config, vocabulary, sum, inherited, &set)
+                .with_context(|| format!("--from {}", opened.path.display()))?;
+        for KeyChange { key, before, after } in model_changes(&before.config, &snapshot.config) {
+            alert!(
+                "warning: {key} = {after} (in the other run: {before}): its weights fit, but were learnt in another model"
+            );
+        }
         if words.are_all() {
             return Ok((snapshot, None));
         }
@@ -301,7 +326,12 @@ impl Train {
     }
 
     /// Where the weights come from.
-    fn lineage(&self, opened: &OpenedModel, words: Option<&MatchedWords>) -> Lineage {
+    fn lineage(
+        &self,
+        opened: &OpenedModel,
+        config: &LanguageModelConfig,
+        words: Option<&MatchedWords>,
+    ) -> Lineage {
         let named = self.from.as_deref().unwrap_or(&opened.path);
         // Inside a run, `checkpoints/<name>` is two folders further down.
         let checkpoint = opened.path.is_dir().then(|| name_of(&opened.path));
@@ -321,6 +351,10 @@ impl Train {
                 new: words.new.len(),
                 left_out: words.left_out.len(),
             }),
+            keys: model_changes(&opened.snapshot.config, config)
+                .into_iter()
+                .map(|KeyChange { key, before, after }| (key, Values { before, after }))
+                .collect(),
             from: record.and_then(|record| record.from).map(Box::new),
         }
     }

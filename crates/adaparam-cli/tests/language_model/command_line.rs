@@ -37,12 +37,9 @@ fn the_version_and_the_help_name_the_command() {
             let help = String::from_utf8(output.stdout).unwrap();
             assert!(help.contains("adaparam"), "{help}");
             let width: usize = columns.parse().unwrap();
-            // Examples are commands to copy, which are not broken.
-            let is_prose = |line: &&str| {
-                let starts = ["adaparam", "Usage:"].map(|word| line.trim_start().starts_with(word));
-                starts == [false, false] && !line.contains(" = ")
-            };
-            for line in help.lines().filter(is_prose) {
+            // clap does not break the line with the usage.
+            let is_ours = |line: &&str| !line.starts_with("Usage:");
+            for line in help.lines().filter(is_ours) {
                 assert!(line.chars().count() <= width, "{columns}: {line}");
             }
         }
@@ -115,6 +112,30 @@ fn what_is_not_there_is_said_not_to_be_there() {
         error.ends_with("bring the text back, or name another with --text\n"),
         "{error}"
     );
+    let error = tiny.refused(&["train", "--from", "run", "--out", "new"]);
+    assert!(
+        error.ends_with("bring the text back, or name another with --text FILE\n"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_text_that_is_named_twice_is_refused() {
+    let tiny = TinyRun::new();
+    let names = ["--text", "text.txt", "--set", "data.train=other.txt"];
+    for command in [
+        &["train", "tiny.toml"][..],
+        &["import", "tiny.safetensors", "--model", "tiny.toml"],
+    ] {
+        let error = tiny.refused(&[command, &["--out", "run"], &names].concat());
+        assert!(
+            error.ends_with(
+                "--text text.txt and --set data.train=other.txt: both name the text: leave one of them out\n"
+            ),
+            "{error}"
+        );
+    }
+    assert!(!tiny.path("run").exists());
 }
 
 #[test]
@@ -155,6 +176,10 @@ fn numbers_below_nothing_are_answered_by_their_rule() {
         (
             ["train", "tiny.toml", "--seed", "-1"],
             "must be a whole number from 0",
+        ),
+        (
+            ["train", "tiny.toml", "--threads", "-1"],
+            "must be a whole number from 1 to 1024",
         ),
         (
             ["eval", "run", "--temperature", "-1"],
@@ -269,11 +294,13 @@ fn data_means_the_folder_with_data_sets_everywhere() {
             "{error}"
         );
     }
-    let error = tiny.refused(&["train", "tiny.toml", "--data", "letter.txt"]);
-    assert!(
-        error.contains("--data letter.txt: must be a folder"),
-        "{error}"
-    );
+    for command in [["train", "tiny.toml"], ["data", "fetch"]] {
+        let error = tiny.refused(&[command[0], command[1], "--data", "letter.txt"]);
+        assert!(
+            error.contains("--data letter.txt: must be a folder"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -210,6 +210,7 @@ fn bad_texts_are_refused_with_their_place_and_a_next_step() {
     tiny.write("line.txt", "two words\n");
     tiny.write("short.txt", text(20));
     tiny.write("latin.txt", b"the whale\nthe caf\xe9\n");
+    fs::create_dir(tiny.path("folder")).unwrap();
     for (file, expected) in [
         ("empty.txt", "empty.txt: the text holds no word"),
         (
@@ -222,6 +223,8 @@ fn bad_texts_are_refused_with_their_place_and_a_next_step() {
             "latin.txt: line 2: byte 17 of the file is not UTF-8",
         ),
         ("none.txt", "none.txt: there is no such file\n"),
+        ("folder", "folder: is a folder; name a file\n"),
+        ("short.txt/on", "short.txt is a file, no folder\n"),
     ] {
         let error = tiny.refused(&["train", "quick", "--text", file, "--out", "run"]);
         assert!(error.contains(expected), "{file}: {error}");
@@ -286,15 +289,16 @@ fn a_text_that_is_not_the_models_is_refused() {
         "{report}"
     );
 
-    tiny.write(
-        "text.txt",
-        format!("{}the squid sees the squid\n", text(400)),
-    );
-    let error = tiny.refused(&["resume", "run"]);
-    assert!(
-        error.contains("the text is not the one that this run was trained on"),
-        "{error}"
-    );
+    // The last words are tested on and are not in the vocabulary, the first ones are trained on.
+    for (changed, expected) in [
+        (format!("{}zzz zzz\n", text(400)), ": bring that text back"),
+        (format!("zzz zzz\n{}", text(400)), ", whose vocabulary has "),
+    ] {
+        tiny.write("text.txt", changed);
+        let error = tiny.refused(&["resume", "run"]);
+        let expected = format!("text.txt is not the text that this run was trained on{expected}");
+        assert!(error.contains(&expected), "{error}");
+    }
     let error = tiny.refused(&["resume", "tiny.toml"]);
     assert!(error.contains("holds no checkpoint"), "{error}");
     tiny.write("strange.safetensors", "no tensors");

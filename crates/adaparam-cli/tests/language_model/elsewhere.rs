@@ -44,6 +44,13 @@ fn a_folder_to_share_is_the_model_and_tells_of_it() {
         assert!(card.contains(part), "{part} in\n{card}");
     }
     assert!(!card.contains("not known"), "{card}");
+    let shown = tiny.done(&["show", "run"]);
+    assert!(shown.contains("\n# 1 epoch, "), "{shown}");
+    let shown = tiny.done(&["show", "shared"]);
+    assert!(
+        shown.starts_with("# shared/model.safetensors\n# layer 1: "),
+        "what the folder does not know is left out: {shown}"
+    );
     let config = fs::read_to_string(tiny.path("shared/config.json")).unwrap();
     let config: serde_json::Value = serde_json::from_str(&config).unwrap();
     assert_eq!(config["model_type"], "adaparam");
@@ -66,6 +73,61 @@ fn a_folder_to_share_is_the_model_and_tells_of_it() {
         error.contains("vocabulary.txt: is not the file that config.json tells of"),
         "{error}"
     );
+}
+
+#[test]
+fn a_card_tells_of_more_than_the_first_command() {
+    let tiny = trained();
+    tiny.done(&["resume", "run", "--set", "train.epochs=2"]);
+    let card = |run: &str| {
+        let folder = format!("{run}-shared");
+        tiny.done(&["export", run, "--hub", &folder]);
+        fs::read_to_string(tiny.path(&folder).join("README.md")).unwrap()
+    };
+    let resumed = card("run");
+    for part in [
+        "| epochs | 2; the weights are those after epoch ",
+        "| changed | after epoch 1: `train.epochs` from 1 to 2 |",
+    ] {
+        assert!(resumed.contains(part), "{part} in\n{resumed}");
+    }
+    tiny.done(&[
+        "train",
+        "--from",
+        "run",
+        "--out",
+        "child",
+        "--set",
+        "train.epochs=1",
+    ]);
+    let child = card("child");
+    assert!(
+        child.contains("| began with the weights of | run; step-"),
+        "{child}"
+    );
+    assert!(!child.contains("| changed |"), "{child}");
+}
+
+#[test]
+fn a_name_that_promises_another_kind_of_file_is_refused_before_it_is_written() {
+    let tiny = trained();
+    for (name, next_step) in [
+        ("model.onnx", "`--onnx model.onnx` writes an ONNX file"),
+        ("model.txt", "let its name end in .safetensors"),
+    ] {
+        for arguments in [
+            &["export", "run", name][..],
+            &["export", "run", "--out", name],
+        ] {
+            let error = tiny.refused(arguments);
+            assert!(error.contains(next_step), "{error}");
+            assert!(!tiny.path(name).exists(), "{name}");
+        }
+    }
+    for name in ["MODEL.SAFETENSORS", "model"] {
+        tiny.done(&["export", "run", name]);
+        assert!(tiny.path(name).is_file(), "{name}");
+    }
 }
 
 #[test]

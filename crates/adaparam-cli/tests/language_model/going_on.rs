@@ -382,6 +382,19 @@ fn words_of_another_text_are_matched_by_name_and_the_rest_is_said() {
         error.contains("that run uses words, this one characters; add `--set data.tokens=words`"),
         "{error}"
     );
+    let error = tiny.refused(&[
+        "train",
+        "--from",
+        "run",
+        "--set",
+        "data.tokens=characters",
+        "--out",
+        "no",
+    ]);
+    assert!(
+        error.ends_with("this one characters; leave out `--set data.tokens`\n"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -389,31 +402,57 @@ fn weights_of_another_model_are_refused() {
     let tiny = TinyRun::new();
     train(&tiny, 1, "run");
     for change in ["model.hidden=12", "model.cell.kind=lstm"] {
-        let error = tiny.refused(&[
-            "train",
-            "tiny.toml",
-            "--from",
-            "run",
-            "--set",
-            change,
-            "--out",
-            "new",
-        ]);
+        let error = tiny.refused(&["train", "--from", "run", "--set", change, "--out", "new"]);
         let (key, value) = change.split_once('=').unwrap();
         assert!(
             error.contains("its model is another one")
                 && error.contains(&format!("{key} = "))
                 && error.contains(value)
-                && error.contains(" in the run before: "),
+                && error.contains(" in the run before: ")
+                && error.contains(&format!(
+                    "; leave out `--set {key}` to have that of the run"
+                )),
             "{change}: {error}"
         );
     }
+    let wider = fs::read_to_string(tiny.path("tiny.toml")).unwrap();
+    tiny.write("wider.toml", wider.replace("hidden = 10", "hidden = 12"));
+    let error = tiny.refused(&["train", "wider.toml", "--from", "run", "--out", "new"]);
+    assert!(
+        error.contains("; leave out the model to have that of the run"),
+        "{error}"
+    );
     let error = tiny.refused(&["train", "--from", "nowhere", "--out", "new"]);
     assert!(
         error.contains("nowhere: there is no such file or folder"),
         "{error}"
     );
     assert!(!tiny.path("new").exists());
+}
+
+#[test]
+fn a_model_that_computes_something_else_from_the_same_weights_is_said_and_recorded() {
+    let tiny = TinyRun::new();
+    train(&tiny, 1, "run");
+    let from = |set: &str, out: &str| {
+        let output = tiny.run(&["train", "--from", "run", "--set", set, "--out", out]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let lineage = json(&tiny, &format!("{out}/record.json"))["from"].clone();
+        (stderr(&output), lineage)
+    };
+    let (told, lineage) = from("model.cell.layout=released", "other");
+    assert!(
+        told.contains("warning: model.cell.layout = \"released\" (in the other run: \"paper\"): "),
+        "{told}"
+    );
+    let values = &lineage["keys"]["model.cell.layout"];
+    assert_eq!(
+        (&values["before"], &values["after"]),
+        (&Value::from("\"paper\""), &Value::from("\"released\""))
+    );
+    let (told, lineage) = from("train.seed=2", "same");
+    assert!(!told.contains("in the other run"), "{told}");
+    assert!(lineage.get("keys").is_none(), "{lineage}");
 }
 
 #[test]

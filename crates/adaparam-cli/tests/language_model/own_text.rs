@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use adaparam_data::text::Tokens;
 use serde_json::Value;
 
 use crate::tiny_run::{TinyRun, stderr};
@@ -168,14 +169,122 @@ fn the_loss_is_told_in_bits_per_character_and_per_byte_and_not_for_words() {
         "{}",
         stderr(&compared)
     );
-    let table = tiny.done(&["compare", "bytes", "words"]);
+    let output = tiny.run(&["compare", "bytes", "words"]);
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(table.contains("\"words\""), "{table}");
     assert!(
         table.contains("different tokens: their perplexities cannot be compared"),
         "a model of words has no bits per character: {table}"
     );
+    assert!(!stderr(&output).contains("curves"), "{}", stderr(&output));
     let rows = json(&tiny.done(&["runs", "bytes", "--json"]));
     assert!(rows[0]["test_bits_per_character"].is_number(), "{rows}");
+}
+
+#[test]
+fn the_page_of_a_run_calls_its_tokens_what_they_are() {
+    let tiny = TinyRun::new();
+    tiny.write("tang.txt", TANG);
+    tiny.write("fables.txt", LA_FONTAINE);
+    for (file, tokens, unit, in_front) in [
+        ("tang.txt", "characters", "character", "Character"),
+        ("tang.txt", "bytes", "byte", "Byte"),
+        ("fables.txt", "unicode-words", "piece", "Piece"),
+        ("fables.txt", "words", "word", "Word"),
+    ] {
+        train(&tiny, file, tokens, &[]);
+        let page = fs::read_to_string(tiny.path(tokens).join("report.html")).unwrap();
+        let about = Tokens::named(tokens).unwrap().about();
+        for part in [
+            &format!("trained on {file}, cut into {unit}s: "),
+            &format!("{tokens}: {about}"),
+            &format!("Every epoch: loss in nats per {unit}"),
+            &format!("loss in nats per {unit} by epoch"),
+            &format!(">nats per {unit}<"),
+            &format!("{in_front} vectors"),
+            &format!("{in_front}s predicted in an epoch"),
+            &format!("Validation {unit}s"),
+            &format!("Test {unit}s"),
+            &format!("{in_front}s a second"),
+        ] {
+            assert!(page.contains(part), "{tokens}: {part}");
+        }
+        for part in ["per word", "Word vectors", "Words ", "Test words"] {
+            let is_right = tokens == "words";
+            assert_eq!(page.contains(part), is_right, "{tokens}: {part}");
+        }
+        let rows = json(&tiny.done(&["runs", tokens, "--json"]));
+        for part in ["valid", "test"] {
+            let perplexity = rows[0][format!("{part}_perplexity")].as_f64().unwrap();
+            let bits = rows[0][format!("{part}_bits_per_character")].as_f64();
+            let told = match bits {
+                Some(bits) => {
+                    format!("perplexity of {perplexity:.2} ({bits:.3} bits per character)")
+                }
+                None => format!("perplexity of {perplexity:.2}"),
+            };
+            assert!(page.contains(&told), "{tokens}: {told}");
+            assert_eq!(page.contains("bits per character"), bits.is_some());
+        }
+    }
+}
+
+#[test]
+fn runs_are_drawn_together_by_what_they_can_be_compared_by() {
+    let tiny = TinyRun::new();
+    tiny.write("tang.txt", TANG);
+    for tokens in ["characters", "bytes", "words"] {
+        train(&tiny, "tang.txt", tokens, &["--set", "train.batch=2"]);
+    }
+    let page = |runs: [&str; 2]| {
+        tiny.done(&["compare", runs[0], runs[1], "--out", "both.html"]);
+        fs::read_to_string(tiny.path("both.html")).unwrap()
+    };
+    let (perplexity, bits) = (
+        "Validation perplexity by epoch",
+        "Validation bits per character by epoch",
+    );
+    let same = page(["bytes", "bytes"]);
+    assert!(same.contains(perplexity) && !same.contains(bits), "{same}");
+
+    let both = page(["characters", "bytes"]);
+    assert!(both.contains(bits) && !both.contains(perplexity), "{both}");
+    assert!(
+        both.contains("by epoch. The texts are cut into different tokens: compare bits"),
+        "{both}"
+    );
+    // One epoch each, at its bits per character in the figure as in the list of runs.
+    let svg_of = ["compare", "characters", "bytes", "--out", "both.svg"];
+    tiny.done(&svg_of);
+    let figure = fs::read_to_string(tiny.path("both.svg")).unwrap();
+    assert!(figure.contains(">bits per character<"), "{figure}");
+    for tokens in ["characters", "bytes"] {
+        let rows = json(&tiny.done(&["runs", tokens, "--json"]));
+        let known = rows[0]["valid_bits_per_character"].as_f64().unwrap();
+        let told = both.split(&format!("data-name=\"{tokens}\"")).nth(1);
+        let points = told.unwrap().split("data-points=\"").nth(1).unwrap();
+        let point: Vec<&str> = points.split('"').next().unwrap().split('|').collect();
+        let drawn: f64 = point[3].parse().unwrap();
+        assert!(
+            (drawn - known).abs() < 0.01 * known,
+            "{point:?}, not {known}"
+        );
+    }
+
+    let none = page(["bytes", "words"]);
+    assert!(!none.contains(perplexity) && !none.contains(bits), "{none}");
+    assert!(
+        none.contains(
+            "There is no figure. The texts are cut into different tokens: their perplexities cannot be compared."
+        ),
+        "{none}"
+    );
+    let error = tiny.refused(&["compare", "bytes", "words", "--out", "none.svg"]);
+    assert!(
+        error.contains("there is no figure of these runs"),
+        "{error}"
+    );
+    assert!(!tiny.path("none.svg").exists());
 }
 
 #[test]
@@ -221,6 +330,39 @@ fn french_is_cut_at_elisions_and_marks_and_written_without_gaps() {
     let tokens = &json(&line)["tokens"];
     assert_eq!(tokens.as_array().unwrap().len(), 8 + 5, "{tokens}");
     assert_eq!(tokens[2], "\\sla");
+}
+
+/// Every line begins with `the`: all other words stand behind a space.
+#[test]
+fn a_prompt_may_begin_with_a_word_that_began_no_line_and_stays_as_it_was_typed() {
+    let tiny = TinyRun::new();
+    train(&tiny, "text.txt", "unicode-words", &[]);
+    let generate = |prompt: &str, more: &[&str]| {
+        let arguments = ["generate", "unicode-words", "--max-words", "5", "--prompt"];
+        let output = tiny.run(&[&arguments[..], &[prompt], more].concat());
+        let told = stderr(&output);
+        assert!(output.status.success(), "{told}");
+        (String::from_utf8(output.stdout).unwrap(), told)
+    };
+    let (written, told) = generate("whale sees", &[]);
+    assert!(written.starts_with("whale sees"), "{written}");
+    assert!(!told.contains("vocabulary"), "{told}");
+    let (behind_a_space, _) = generate(" whale sees", &[]);
+    assert_eq!(behind_a_space, format!(" {written}"), "the same is read");
+
+    let (two, _) = generate("whale sees", &["--json", "--samples", "2"]);
+    for line in two.lines().map(json) {
+        assert_eq!(line["tokens"][0], "\\swhale");
+        assert!(
+            line["text"].as_str().unwrap().starts_with("whale sees"),
+            "{line}"
+        );
+    }
+    let (_, told) = generate("gull sees", &[]);
+    assert!(
+        told.contains("--prompt: `gull` is not in the vocabulary: read as <unk>"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -43,10 +43,7 @@ impl TextSplit {
         let file = |name: &str| {
             let path = folder.join(name);
             if !path.is_file() {
-                return Err(DataError::Missing {
-                    folder: folder.into(),
-                    names: vec![name.into()],
-                });
+                return Err(DataError::missing(folder, vec![name.into()]));
             }
             Text::read(&path)
         };

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::corpus::utf8;
-use super::{Text, Tokens, UNK};
+use super::{Text, Token, Tokens, UNK};
 use crate::checksum::Checksum;
 use crate::error::{DataError, Result};
 
@@ -188,6 +188,19 @@ impl Vocabulary {
             .collect()
     }
 
+    /// The tokens of a text that goes on, each with its id, if it is in the vocabulary. A first one that is not has the id of its
+    /// name [within a line](super::Tokeniser::within_a_line), so that a text can begin with any word that is known.
+    pub fn read_open<'t>(&self, text: &'t str) -> impl Iterator<Item = (Token<'t>, Option<u32>)> {
+        let tokens = self.tokens.cut_open(text).into_iter().enumerate();
+        tokens.map(move |(place, token)| {
+            let id = self.id(&token.name).or_else(|| {
+                let within = self.tokens.within_a_line(&token.name);
+                self.id(&within.filter(|_| place == 0)?)
+            });
+            (token, id)
+        })
+    }
+
     /// How many of a text's tokens are not in the vocabulary.
     pub fn unknown(&self, text: &Text) -> usize {
         let tokens = self.tokens.cut(text.content());
@@ -324,6 +337,26 @@ mod tests {
             error.starts_with("some.txt: line 2: `x` does not occur in the training text"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_text_that_goes_on_may_begin_with_a_word_that_began_no_line() {
+        let pieces = Tokens::named("unicode-words").unwrap();
+        let vocabulary = Vocabulary::new(pieces, &text("the whale sees\nthe sea\n"), 1);
+        let read = |text: &str| -> Vec<Option<String>> {
+            let ids = vocabulary.read_open(text).map(|(_, id)| id);
+            ids.map(|id| Some(vocabulary.word(id?)?.to_owned()))
+                .collect()
+        };
+        let known = |name: &str| Some(name.to_owned());
+        assert_eq!(read("whale sea"), [known("\\swhale"), known("\\ssea")]);
+        assert_eq!(read(" whale"), [known("\\swhale")]);
+        // What is known as it stands is read so, and only the first word stands before all others.
+        assert_eq!(read("the\nwhale"), [known("the"), known("\\n"), None]);
+        assert_eq!(read("ship the"), [None, None]);
+        let words = words(&text("the whale sees\n"), 1);
+        let ids: Vec<_> = words.read_open("whale ship").map(|(_, id)| id).collect();
+        assert_eq!(ids, [Some(1), None]);
     }
 
     #[test]

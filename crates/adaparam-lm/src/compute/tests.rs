@@ -1,6 +1,6 @@
 use adaparam::recurrent::{
     AdaptiveLstmSettings, InputTying, LstmAdaptation, LstmSettings, PolicyLayout, PolicyModel,
-    Summary,
+    PolicyStart, Summary, SvaLstmSettings,
 };
 use adaparam_data::draw::Draws;
 use adaparam_data::text::{Columns, Window};
@@ -219,19 +219,40 @@ fn kernels_learn_with_fresh_masks_and_penalties_what_tensor_operations_learn() {
     }
 }
 
+/// Models of two layers with recurrent weights, the number of matrices that these are, and what computes them.
+fn with_recurrent_weights() -> Vec<(ModelSpec, usize, Means)> {
+    let lstm = ModelSpec {
+        embedding: 7,
+        hidden: 19,
+        cell: CellChoice::of(&between_layers()),
+        ..ModelSpec::default()
+    };
+    // Of each layer that of the latent and both factors of its own, which matter where policies begin at 1.
+    let factored = ModelSpec {
+        embedding: 16,
+        embedding_bound: 1.0,
+        cell: CellChoice::of(&SvaLstmSettings {
+            latent: 5,
+            rank: 6,
+            policy_start: PolicyStart::Identity,
+            ..SvaLstmSettings::default()
+        }),
+        ..lstm.clone()
+    };
+    vec![
+        (lstm.clone(), 2, Means::Kernels),
+        (lstm, 2, Means::Tensors),
+        (factored, 6, Means::Tensors),
+    ]
+}
+
 /// A step of the first layer reads the state before it, which is zero, so only later ones can tell masks of `U` apart.
 #[test]
 fn dropped_weights_change_every_step_but_the_first() {
     let ids = text();
     let columns = Columns::new(&ids, 2).unwrap();
     let window = columns.window(0, 6);
-    for means in [Means::Kernels, Means::Tensors] {
-        let spec = ModelSpec {
-            embedding: 7,
-            hidden: 19,
-            cell: CellChoice::of(&between_layers()),
-            ..ModelSpec::default()
-        };
+    for (spec, matrices, means) in with_recurrent_weights() {
         let mut weights = weights(&spec);
         let whole = weights.clone();
         let model = LanguageModel::new(&spec, VOCABULARY, &Device::flex());
@@ -279,6 +300,7 @@ fn dropped_weights_change_every_step_but_the_first() {
         }
         let places: Vec<usize> = masks.iter().map(|(index, _)| *index).collect();
         assert_eq!(places, model.recurrent_weights());
+        assert_eq!(places.len(), matrices);
         for (index, mask) in masks {
             let count = whole.slices()[index].len();
             assert_eq!(mask.len(), count);

@@ -83,7 +83,11 @@ impl DataSpec {
                     format!("{missing} must be named too, or neither, to cut one file in three");
                 return Err(RunError::value(given.0, shown(given.1), rule).into());
             }
-            return Ok(());
+            return if self.valid.is_some() {
+                Ok(())
+            } else {
+                self.check_shares()
+            };
         }
         match files.into_iter().find(|(_, path)| path.is_some()) {
             Some((key, path)) => {
@@ -92,6 +96,40 @@ impl DataSpec {
             }
             None => Ok(()),
         }
+    }
+
+    /// Refuses shares that do not leave something for each part of a single file.
+    fn check_shares(&self) -> Result<(), LmError> {
+        let (valid, test) = (self.valid_share, self.test_share);
+        let is_share = |share: f64| share > 0.0 && share < 1.0;
+        for (key, share) in [("data.valid_share", valid), ("data.test_share", test)] {
+            if !is_share(share) {
+                let rule = "must be above 0 and below 1";
+                return Err(RunError::value(key, share, rule).into());
+            }
+        }
+        if !is_share(valid + test) {
+            let rule = format!(
+                "with data.test_share = {test} nothing is left to train on: the sum of the two must be below 1"
+            );
+            return Err(RunError::value("data.valid_share", valid, rule).into());
+        }
+        Ok(())
+    }
+
+    /// Refuses shares that somebody has chosen for a text that is not cut by them.
+    pub(super) fn check_shares_are_read(&self) -> Result<(), LmError> {
+        let usual = Self::default();
+        for (key, share, usual) in [
+            ("data.valid_share", self.valid_share, usual.valid_share),
+            ("data.test_share", self.test_share, usual.test_share),
+        ] {
+            if self.set != TextSource::Files && share.to_bits() != usual.to_bits() {
+                let rule = format!("is read only with data.set = \"files\": leave it at {usual}");
+                return Err(RunError::value(key, share, rule).into());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -118,7 +156,7 @@ mod by_name {
             let hint = nearest(&name, names.iter().copied())
                 .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
             D::Error::custom(format!(
-                "unknown tokens `{name}`; {hint}there are {}",
+                "no tokens are called `{name}`; {hint}there are {}",
                 names.join(", ")
             ))
         })

@@ -188,8 +188,18 @@ impl LanguageModelConfig {
     ///
     /// # Errors
     ///
-    /// The first value that breaks the rule of its key.
+    /// The first value that breaks the rule of its key, or that nothing would read.
     pub fn check(&self) -> Result<(), LmError> {
+        self.check_kept()?;
+        self.data.check_shares_are_read()
+    }
+
+    /// Checks every value of a configuration that a run has kept: one of before may have shares of a text that nothing cuts.
+    ///
+    /// # Errors
+    ///
+    /// The first value that breaks the rule of its key.
+    pub fn check_kept(&self) -> Result<(), LmError> {
         self.data.check_all()?;
         self.model.check_all()?;
         self.train.check_all(&self.model.site_kinds())?;
@@ -237,6 +247,11 @@ pub(crate) fn first_difference(
 fn toml_value(text: &str) -> Result<toml::Value, String> {
     if text.contains('\n') {
         return Err("must be a single line".to_owned());
+    }
+    let digits = text.trim_start_matches(['+', '-']);
+    let is_whole = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit());
+    if is_whole && text.parse::<i64>().is_err() {
+        return Err(toml_file::whole_numbers());
     }
     let table = toml::from_str::<toml::Table>(&format!("value = {text}"));
     let value = table.ok().and_then(|mut table| table.remove("value"));
@@ -411,6 +426,17 @@ mod tests {
                 "many",
                 "expected a whole number of at least 0",
             ),
+            (
+                "train.epochs",
+                "99999999999999999999",
+                "= 99999999999999999999: expected a whole number from -9223372036854775808 to",
+            ),
+            (
+                "model.skip",
+                "yes",
+                "found the text \"yes\", expected true or false",
+            ),
+            ("data.set", "3", "data.set = 3: expected a name"),
             ("model.cell.latent", "0", "must be from 1 to"),
             ("model.layers", "0", "must be from 1 to"),
             (
@@ -433,15 +459,64 @@ mod tests {
             ("data.set", "files", "a training text must be named"),
             ("data.train", "a.txt", "is read only with"),
             (
-                "data.tokens",
-                "character",
-                "unknown tokens `character`; did you mean `characters`? there are words, characters, bytes, unicode-words",
+                "data.valid_share",
+                "0.9",
+                "is read only with data.set = \"files\": leave it at 0.05",
             ),
+            ("data.test_share", "0.0", "leave it at 0.05"),
             ("train.epochs", "2\nseed = 3", "must be a single line"),
         ] {
             let error = error(key, value);
             assert!(error.contains(key) && error.contains(rule), "{error}");
         }
+    }
+
+    #[test]
+    fn tokens_that_are_misspelt_are_answered_once() {
+        assert_eq!(
+            error("data.tokens", "character"),
+            "data.tokens = character: no tokens are called `character`; did you mean `characters`? there are words, \
+             characters, bytes, unicode-words"
+        );
+    }
+
+    #[test]
+    fn shares_leave_something_for_each_part_of_a_text_that_is_cut() {
+        let cut = |valid: &str, test: &str| {
+            let text = format!(
+                "[data]\nset = \"files\"\ntrain = \"a.txt\"\nvalid_share = {valid}\ntest_share = {test}\n"
+            );
+            LanguageModelConfig::parse("a.toml", &text).unwrap().check()
+        };
+        cut("0.4", "0.5").unwrap();
+        for (valid, test, told) in [
+            (
+                "0.6",
+                "0.6",
+                "data.valid_share = 0.6: with data.test_share = 0.6 nothing is left to train on: the sum of the two must \
+                 be below 1",
+            ),
+            (
+                "0.0",
+                "0.1",
+                "data.valid_share = 0: must be above 0 and below 1",
+            ),
+            (
+                "0.1",
+                "nan",
+                "data.test_share = NaN: must be above 0 and below 1",
+            ),
+        ] {
+            assert_eq!(cut(valid, test).unwrap_err().to_string(), told);
+        }
+    }
+
+    #[test]
+    fn shares_that_a_run_of_before_has_kept_are_still_read() {
+        let kept = LanguageModelConfig::default().with("data.valid_share", "0.9");
+        let kept = kept.unwrap();
+        kept.check_kept().unwrap();
+        kept.check().unwrap_err();
     }
 
     #[test]

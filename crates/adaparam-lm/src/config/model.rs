@@ -1,5 +1,5 @@
 use adaparam::recurrent::StackSizes;
-use adaparam::settings::{Fault, Settings, not_negative, positive, within};
+use adaparam::settings::{Fault, Settings, bound, bound_or_none, within};
 use adaparam_runs::RunError;
 use burn::tensor::Device;
 
@@ -33,10 +33,10 @@ adaparam::settings! {
         pub embedding: usize = 400, within(1..=LARGEST_SIZE);
         /// word vectors begin evenly between plus and minus this
         #[serde(skip_serializing_if = "is_usual")]
-        pub embedding_bound: f64 = EMBEDDING_BOUND, positive();
+        pub embedding_bound: f64 = EMBEDDING_BOUND, bound();
         /// matrices of the layers, and biases that would begin at 0, begin evenly between plus and minus this; 0 for the cell's own start
         #[serde(skip_serializing_if = "is_zero")]
-        pub bound: f64 = 0.0, not_negative();
+        pub bound: f64 = 0.0, bound_or_none();
         /// size of the hidden state of every layer but the last
         pub hidden: usize = 1150, within(1..=LARGEST_SIZE);
         /// size of the last layer, for heads that take any; 0 for that of the word vectors
@@ -64,7 +64,7 @@ pub enum LayerSize {
 }
 
 impl ModelSpec {
-    pub(super) fn check_all(&self) -> Result<(), LmError> {
+    pub(crate) fn check_all(&self) -> Result<(), LmError> {
         self.check().map_err(in_section("model"))?;
         let cell = self.cell.settings().check();
         cell.map_err(in_section("model.cell"))?;
@@ -193,7 +193,71 @@ pub(super) fn in_section(section: &'static str) -> impl FnOnce(Fault) -> RunErro
 mod tests {
     use super::LayerSize::{Layer, Projection};
     use super::*;
+    use crate::config::LanguageModelConfig;
     use crate::preset::preset;
+
+    /// What is told of keys of `[model]` with these values.
+    fn told(keys: &[(&str, &str)]) -> String {
+        let config = keys
+            .iter()
+            .try_fold(LanguageModelConfig::default(), |config, (key, value)| {
+                config.with(&format!("model.{key}"), value)
+            });
+        config.unwrap().model.check_all().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn starts_that_f32_cannot_draw_are_refused() {
+        for keys in [
+            &[("embedding_bound", "1e39")][..],
+            &[("embedding_bound", "2e38")],
+            &[("embedding_bound", "1e-50")],
+            &[("bound", "1e39")],
+            &[("head.kind", "softmax"), ("head.bound", "1e39")],
+            &[
+                ("cell.kind", "lstm"),
+                ("cell.start", "uniform"),
+                ("cell.bound", "1e39"),
+            ],
+        ] {
+            let (key, value) = keys[keys.len() - 1];
+            let told = told(keys);
+            assert!(
+                told.starts_with(&format!("model.{key} = {value}: ")),
+                "{told}"
+            );
+            assert!(told.ends_with("from 1e-37 to 1e38"), "{told}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_cells_that_f32_cannot_hold_are_refused() {
+        for (kind, key, value) in [
+            ("mi-rnn", "alpha", "1e39"),
+            ("mi-lstm", "beta_hidden", "1e300"),
+            ("rhn", "transform_bias", "-1e39"),
+            ("hyper-lstm", "forget_bias", "1e39"),
+        ] {
+            let path = format!("cell.{key}");
+            let told = told(&[("cell.kind", kind), (path.as_str(), value)]);
+            let expected =
+                format!("model.cell.{key} = {value}: must be between -3.4e38 and 3.4e38");
+            assert!(told.starts_with(&expected), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_second_bias_without_a_first_is_refused() {
+        let told = told(&[
+            ("cell.kind", "lstm"),
+            ("cell.bias", "false"),
+            ("cell.second_bias", "true"),
+        ]);
+        assert!(
+            told.starts_with("model.cell.second_bias = true: must be false with bias = false"),
+            "{told}"
+        );
+    }
 
     #[test]
     fn layers_say_their_sizes_and_a_projection_behind_them() {

@@ -229,6 +229,41 @@ mod tests {
         head
     }
 
+    /// A head of so many experts that are all the same.
+    fn alike(experts: usize, device: &Device) -> Box<dyn Head> {
+        let mut head = HeadKind::init(&settings(experts), SIZES, device);
+        head.set_parameters(&mut |name, shape| {
+            let count: usize = shape.iter().product();
+            let of_one = match name {
+                "latent" | "latent_bias" => values(count / experts, 3).repeat(experts),
+                _ => values(count, 4),
+            };
+            Some(tensor(&of_one, [count], device))
+        });
+        head
+    }
+
+    fn parameter(head: &dyn Head, wanted: &str) -> Vec<f32> {
+        let mut found = Vec::new();
+        head.visit_parameters(&mut |name, parameter| {
+            if name == wanted {
+                found = numbers(parameter.flat());
+            }
+        });
+        found
+    }
+
+    /// A mixture of contexts: what one softmax of the mixed experts gives, as logarithms of probabilities.
+    fn of_mixed_contexts(head: &dyn Head, vectors: Tensor<2>, device: &Device) -> Vec<f32> {
+        let Experts { inputs, prior } = head.experts(outputs(device), None).unwrap();
+        let ([rows, experts], [_, width]) = (prior.dims(), inputs.dims());
+        let shares = prior.exp().unsqueeze_dim::<3>(2); // [N, K, 1]
+        let contexts = inputs.reshape([rows, experts, width]) * shares;
+        let contexts = contexts.sum_dim(1).squeeze_dim::<2>(1); // [N, E]
+        let bias = tensor::<2>(&parameter(head, "bias"), [1, 7], device);
+        numbers(log_softmax(contexts.matmul(vectors.transpose()) + bias, 1))
+    }
+
     fn embedding(device: &Device) -> Tensor<2> {
         tensor(&values(21, 9), [7, 3], device)
     }
@@ -310,15 +345,7 @@ mod tests {
     fn one_expert_is_one_softmax_behind_a_tanh() {
         let device = Device::flex();
         let head = head(&settings(1), &device);
-        let parameter = |wanted: &str| {
-            let mut found = Vec::new();
-            head.visit_parameters(&mut |name, parameter| {
-                if name == wanted {
-                    found = numbers(parameter.flat());
-                }
-            });
-            found
-        };
+        let parameter = |wanted: &str| parameter(&*head, wanted);
         let latent = tensor::<2>(&parameter("latent"), [3, 4], &device);
         let latent_bias = tensor::<2>(&parameter("latent_bias"), [1, 3], &device);
         let bias = tensor::<2>(&parameter("bias"), [1, 7], &device);
@@ -334,20 +361,29 @@ mod tests {
     fn experts_that_are_alike_are_one() {
         let device = Device::flex();
         let alike = |experts: usize| {
-            let mut head = HeadKind::init(&settings(experts), SIZES, &device);
-            head.set_parameters(&mut |name, shape| {
-                let count: usize = shape.iter().product();
-                let of_one = match name {
-                    "latent" | "latent_bias" => values(count / experts, 3).repeat(experts),
-                    _ => values(count, 4),
-                };
-                Some(tensor(&of_one, [count], &device))
-            });
+            let head = alike(experts, &device);
             numbers(head.scores(embedding(&device), outputs(&device)))
         };
         for (many, one) in alike(4).into_iter().zip(alike(1)) {
             assert!((many - one).abs() < 1e-5, "{many} for {one}");
         }
+    }
+
+    #[test]
+    fn mixed_softmaxes_are_no_softmax_of_mixed_contexts_unless_the_experts_are_alike() {
+        let device = Device::flex();
+        // Longer vectors, so that softmaxes are far from linear.
+        let vectors = || embedding(&device).mul_scalar(10.0);
+        let farthest = |head: &dyn Head| {
+            let softmaxes = numbers(head.scores(vectors(), outputs(&device)));
+            let contexts = of_mixed_contexts(head, vectors(), &device);
+            let pairs = softmaxes.iter().zip(&contexts);
+            pairs.fold(0.0_f32, |most, (one, other)| most.max((one - other).abs()))
+        };
+        let unlike = farthest(&*head(&settings(3), &device));
+        assert!(unlike > 0.5, "{unlike}");
+        let same = farthest(&*alike(4, &device));
+        assert!(same < 1e-4, "{same}");
     }
 
     #[test]

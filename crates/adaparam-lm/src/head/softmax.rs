@@ -1,4 +1,4 @@
-use adaparam::settings::{Kind, positive};
+use adaparam::settings::{Kind, bound};
 use adaparam_kernels::Engine;
 use adaparam_kernels::softmax::{Gradient, Projection, Softmax as Kernel};
 use adaparam_kernels::stack::Keep;
@@ -13,7 +13,7 @@ adaparam::settings! {
     /// The keys of `kind = "softmax"`.
     pub struct SoftmaxSettings {
         /// weights and biases begin evenly between plus and minus this
-        pub bound: f64 = 0.1, positive();
+        pub bound: f64 = 0.1, bound();
     }
 }
 

@@ -181,7 +181,7 @@ impl Manifest {
                 return Err(changed(id));
             }
             run.config
-                .check()
+                .check_kept()
                 .map_err(|error| format!("{id}: {error}"))?;
         }
         Ok(())

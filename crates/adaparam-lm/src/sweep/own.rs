@@ -95,12 +95,15 @@ pub fn plan_of_file(path: &Path, changes: &[(String, String)]) -> Result<Manifes
         message,
     };
     let runs = runs(&file, folder, changes).map_err(|error| fault(error.to_string()))?;
-    let manifest = Manifest::new(name, SCALE, runs);
-    manifest.check().map_err(|problem| {
-        fault(format!(
-            "{problem}; values of the grid can have names of their own: key = {{ small = 1, large = 2 }}"
+    let ids: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
+    if let Some(id) = first_twice(&ids) {
+        return Err(fault(format!(
+            "two runs would be called {id}; values of the grid can have names of their own: key = {{ small = 1, large = 2 }}"
         ))
-    })?;
+        .into());
+    }
+    let manifest = Manifest::new(name, SCALE, runs);
+    manifest.check().map_err(fault)?;
     Ok(manifest)
 }
 
@@ -119,6 +122,7 @@ fn runs(file: &File, folder: &Path, changes: &[(String, String)]) -> Result<Vec<
         let rule = format!("gives more than {MOST_RUNS} runs: leave out some values");
         return Err(RunError::value("grid", combinations, rule).into());
     }
+    refuse_twice(file)?;
     let mut rows: Vec<Vec<Choice>> = vec![Vec::new()];
     for dimension in &dimensions {
         let with = |row: &Vec<Choice>| {
@@ -204,6 +208,29 @@ fn refuse_both(file: &File) -> Result<(), LmError> {
         }
     }
     Ok(())
+}
+
+/// Refuses a seed, or a value of a list of the grid, that is given twice: both would be the same run.
+fn refuse_twice(file: &File) -> Result<(), LmError> {
+    if let Some(seed) = first_twice(&file.seeds) {
+        let rule = format!("{seed} stands here twice");
+        return Err(RunError::value("seeds", format!("{:?}", file.seeds), rule).into());
+    }
+    for (key, value) in flat(&file.grid) {
+        let twice = value.as_array().and_then(|values| first_twice(values));
+        if let Some(twice) = twice {
+            let rule = format!("{twice} stands here twice");
+            return Err(RunError::value(format!("grid.{key}"), &value, rule).into());
+        }
+    }
+    Ok(())
+}
+
+/// The first of some values that another one before it is equal to.
+fn first_twice<T: PartialEq>(values: &[T]) -> Option<&T> {
+    let mut all = values.iter().enumerate();
+    let found = all.find(|(place, value)| values[..*place].contains(*value));
+    found.map(|(_, value)| value)
 }
 
 fn refuse_seed(key: &str, value: &Value) -> Result<(), LmError> {
@@ -496,7 +523,19 @@ model.hidden = [100, 200]
             ("[set]\ntrain.seed = 1\n", "by seeds = [1, 2"),
             (
                 "[grid]\ntrain.clip = { a = 1.0, A = 2.0 }\n",
-                "stands here twice; values of the grid can have names",
+                "two runs would be called a-seed-1; values of the grid can have names",
+            ),
+            (
+                "seeds = [1, 7, 1]\n",
+                "seeds = [1, 7, 1]: 1 stands here twice",
+            ),
+            (
+                "[grid]\nmodel.hidden = [24, 24]\n",
+                "model.hidden = [24, 24]: 24 stands here twice",
+            ),
+            (
+                "[grid]\nbase = [\"quick\", \"quick\"]\n",
+                "base = [\"quick\", \"quick\"]: \"quick\" stands here twice",
             ),
         ] {
             let error = plan(text).unwrap_err().to_string();

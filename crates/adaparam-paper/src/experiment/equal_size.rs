@@ -7,18 +7,27 @@ const LARGEST: usize = 65_536;
 
 /// The same model with the hidden state whose number of parameters is nearest to `parameters`.
 ///
-/// The last layer is as wide as the word vectors, so a stack of one layer gets its size by these.
+/// Where the last layer is as wide as the word vectors, a stack of one layer gets its size by these. Behind the layers of some
+/// cells there is a projection instead, so that one layer has a size of its own.
 pub(super) fn with_parameters(
     model: &ModelSpec,
     vocabulary: usize,
     parameters: usize,
 ) -> ModelSpec {
+    let count_of = |hidden| {
+        let model = ModelSpec {
+            hidden,
+            ..model.clone()
+        };
+        model.parameter_count(vocabulary)
+    };
+    let has_own_size = count_of(1) != count_of(2);
     let sized = |hidden| ModelSpec {
         hidden,
-        embedding: if model.layers == 1 {
-            hidden
-        } else {
+        embedding: if has_own_size {
             model.embedding
+        } else {
+            hidden
         },
         ..model.clone()
     };
@@ -74,6 +83,21 @@ mod tests {
         assert_eq!(found.embedding, found.hidden);
         let count = found.parameter_count(10_000) as f64;
         assert!((count / 900_000.0 - 1.0).abs() < 0.01, "{count}");
+    }
+
+    #[test]
+    fn one_layer_with_a_projection_behind_it_keeps_the_word_vectors() {
+        let model = ModelSpec {
+            cell: CellChoice::named("melis-lstm"),
+            layers: 1,
+            embedding: 120,
+            ..ModelSpec::default()
+        };
+        let found = with_parameters(&model, 10_000, 2_000_000);
+        assert_eq!(found.embedding, 120);
+        assert!(found.hidden > 120, "{}", found.hidden);
+        let count = found.parameter_count(10_000) as f64;
+        assert!((count / 2e6 - 1.0).abs() < 0.01, "{count}");
     }
 
     #[test]

@@ -454,6 +454,25 @@ mod tests {
     }
 
     #[test]
+    fn below_full_scale_a_system_that_the_table_has_in_two_sizes_runs_in_two_depths() {
+        let both = ["tg-sc-10m", "tg-sc"];
+        let choices = PlanChoices {
+            systems: Systems::Named(both.map(str::to_owned).to_vec()),
+            ..choices(Scale::Small)
+        };
+        let runs = planned(Experiment::Ptb, &choices).runs;
+        let [one, two] = both.map(|key| {
+            let run = runs.iter().find(|run| run.row == key).unwrap();
+            &run.config.model
+        });
+        assert_eq!((one.layers, two.layers), (1, 2));
+        // One layer is wider than two, and neither is as wide as the word vectors.
+        assert_eq!((one.embedding, two.embedding), (120, 120));
+        assert!(one.hidden > two.hidden, "{} {}", one.hidden, two.hidden);
+        assert!(two.hidden > 120, "{}", two.hidden);
+    }
+
+    #[test]
     fn a_change_that_one_model_does_not_take_is_told_with_its_name() {
         let choices = PlanChoices {
             systems: Systems::Paper,

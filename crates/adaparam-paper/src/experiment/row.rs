@@ -159,11 +159,6 @@ impl ModelRow {
         }
     }
 
-    /// Whether it repeats another row with more or fewer parameters, which only full scale can.
-    pub(super) const fn is_in_another_size(&self) -> bool {
-        self.other_size
-    }
-
     /// The same row with gradients clipped at this norm.
     pub(super) const fn clipped(self, norm: f64) -> Self {
         Self {
@@ -207,7 +202,7 @@ impl ModelRow {
     }
 
     /// The same row as a repetition of another in another size.
-    pub(super) const fn in_another_size(self) -> Self {
+    const fn in_another_size(self) -> Self {
         Self {
             other_size: true,
             ..self

@@ -92,7 +92,12 @@ const AWD: &[(&str, &str)] = &[
 ];
 
 /// Rows of Table 2 that the paper quotes.
-fn of_table_2() -> Vec<ModelRow> {
+fn of_table_2(scale: Scale) -> Vec<ModelRow> {
+    // Below full scale both of its LSTMs by Melis et al. are of one size, and told apart by their depth.
+    let of_depth_1 = match scale {
+        Scale::Full => "TG-SC LSTM, Melis et al. 2017, 10M",
+        _ => "TG-SC LSTM of depth 1, Melis et al. 2017",
+    };
     vec![
         system!("zaremba", "LSTM, Zaremba et al. 2015", "lstm")
             .made_by(ZAREMBA)
@@ -105,11 +110,13 @@ fn of_table_2() -> Vec<ModelRow> {
             .published("ptb-rhn", Some("24M"), Some(67.9), 65.4)
             .remarked("Its authors say 23M, and the count is 23.48M."),
         system!("nas", "NAS, Zoph and Le 2016", "nas").published("ptb-nas-54m", Some("54M"), None, 62.4),
-        system!("tg-sc-10m", "TG-SC LSTM, Melis et al. 2017, 10M", "melis-lstm")
+        system!("tg-sc-10m", "", "melis-lstm")
+            .named("tg-sc-10m", of_depth_1)
+            .made_by(ONE_LAYER)
             .published("ptb-melis-10m", Some("10M"), Some(62.4), 60.1)
-            .remarked("The numbers are those of depth 4; the best model of 10M that its authors have is of depth 1: 61.8 and \
-                 59.6. That one is run here: of depth 4 no configuration is known.")
-            .in_another_size(),
+            .remarked("The numbers are those of depth 4, of which no configuration is known. The best model of 10M that its \
+                 authors have is of depth 1: 61.8 and 59.6. That one, `ptb-melis-10m`, is what runs at full scale; at smaller \
+                 scales one of depth 1 does, as large as the others."),
         system!("tg-sc", "TG-SC LSTM, Melis et al. 2017", "melis-lstm")
             .published("ptb-melis-24m", Some("24M"), Some(60.9), 58.3),
         system!("awd-lstm", "AWD-LSTM, Merity et al. 2017", "lstm")
@@ -210,11 +217,11 @@ impl Experiment {
     /// Every system that can stand in its table: quoted ones, related ones, the paper's own.
     pub(crate) fn systems(self, scale: Scale) -> Vec<ModelRow> {
         let quoted = match self {
-            Self::Ptb => of_table_2(),
+            Self::Ptb => of_table_2(scale),
             Self::WikiText2 => of_table_3(),
             // The protocol for many models: the systems of both tables.
             Self::Ablation => {
-                let mut all = of_table_2();
+                let mut all = of_table_2(scale);
                 let third = of_table_3().into_iter();
                 all.extend(third.filter(|row| ["grave", "inan"].contains(&row.key)));
                 // What the tables report is about other training.
@@ -228,7 +235,6 @@ impl Experiment {
             Vec::new()
         };
         let mut rows = [quoted, related].concat();
-        rows.retain(|row| scale == Scale::Full || !row.is_in_another_size());
         rows.extend(self.rows(scale));
         rows
     }
@@ -289,7 +295,15 @@ impl Experiment {
     }
 
     fn no_such_system(self, name: &str, scale: Scale, all: &[ModelRow]) -> RunError {
-        let larger = self.systems(Scale::Full);
+        let has_at_full_scale = |experiment: Self| {
+            let rows = experiment.systems(Scale::Full);
+            rows.iter().any(|row| row.key == name)
+        };
+        let others = Self::ALL.into_iter().filter(|it| *it != self);
+        let others: Vec<&str> = others
+            .filter(|it| it.card().takes_systems && has_at_full_scale(*it))
+            .map(Self::name)
+            .collect();
         let keys: Vec<&str> = all.iter().map(|row| row.key).collect();
         let keys = format!("there are own, paper, all, or of {}", keys.join(", "));
         if name.is_empty() {
@@ -299,11 +313,14 @@ impl Experiment {
         }
         let rule = if ALONE.contains(&name) {
             "own, paper and all stand alone: give one of them, or names of systems".to_owned()
-        } else if larger.iter().any(|row| row.key == name) {
+        } else if has_at_full_scale(self) {
             format!(
                 "is another size of a system, which only --scale full has, not {}",
                 scale.name()
             )
+        } else if !others.is_empty() {
+            let others = others.join(" and ");
+            format!("is a system of {others}, not of {}; {keys}", self.name())
         } else {
             let known = all.iter().map(|row| row.key).chain(ALONE);
             let hint = nearest(name, known)
@@ -350,6 +367,28 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_another_depth_says_what_runs_at_each_scale() {
+        let row = |scale: Scale| {
+            let rows = Experiment::Ptb.chosen(scale, &Systems::Paper).unwrap();
+            let mut rows = rows.into_iter();
+            rows.find(|row| row.key == "tg-sc-10m").unwrap()
+        };
+        let full = row(Scale::Full);
+        let remark = full.remark.unwrap();
+        let told = format!("`{}`, is what runs at full scale", full.preset);
+        assert!(remark.contains(&told), "{remark}");
+        assert!(remark.contains("is of depth 1"), "{remark}");
+        assert_eq!(preset(full.preset).unwrap().config.model.layers, 1);
+        assert!(remark.ends_with("at smaller scales one of depth 1 does, as large as the others."));
+        assert!(full.label.contains("10M"));
+        for scale in [Scale::Medium, Scale::Small, Scale::Quick] {
+            let row = row(scale);
+            assert!(row.made_by.contains(&("model.layers", "1")));
+            assert!(row.label.contains("of depth 1") && !row.label.contains("10M"));
+        }
+    }
+
+    #[test]
     fn a_misspelt_system_is_answered_with_the_nearest() {
         let chosen = |text: &str, scale| Experiment::Ptb.chosen(scale, &Systems::parse(text));
         let keys = |text: &str| -> Vec<&str> {
@@ -369,6 +408,15 @@ mod tests {
         assert!(error.contains("did you mean `paper`?"), "{error}");
         let error = chosen("aLSTM", Scale::Small).unwrap_err().to_string();
         assert!(error.contains("did you mean `recurrent`?"), "{error}");
+        for (typed, meant) in [
+            ("mos", "lstm-mos"),
+            ("melis", "tg-sc"),
+            ("minlstm", "min-lstm"),
+        ] {
+            let error = chosen(typed, Scale::Small).unwrap_err().to_string();
+            let expected = format!("did you mean `{meant}`?");
+            assert!(error.contains(&expected), "{error}");
+        }
         let error = chosen("all,lstm", Scale::Small).unwrap_err().to_string();
         assert!(error.contains("own, paper and all stand alone"), "{error}");
         for missing in ["", " ", "lstm,,gru", "lstm,"] {
@@ -382,5 +430,33 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("only --scale full has"), "{error}");
+    }
+
+    #[test]
+    fn a_system_of_other_tables_is_told_as_one() {
+        for (experiment, name, told) in [
+            (
+                Experiment::WikiText2,
+                "rhn",
+                "is a system of ptb and ablation, not of wikitext2; there are own, paper, all, or of ",
+            ),
+            (
+                Experiment::Ptb,
+                "grave",
+                "is a system of wikitext2 and ablation, not of ptb; there are own, paper, all, or of ",
+            ),
+            (
+                Experiment::Ablation,
+                "recurrent",
+                "is a system of ptb and wikitext2, not of ablation; there are own, paper, all, or of ",
+            ),
+        ] {
+            let chosen = experiment.chosen(Scale::Small, &Systems::parse(name));
+            let error = chosen.unwrap_err().to_string();
+            assert!(
+                error.contains(&format!("--systems = {name}: {told}")),
+                "{error}"
+            );
+        }
     }
 }

@@ -3,7 +3,7 @@
 use adaparam_lm::sweep::CollectedRun;
 use adaparam_report::figure::{Axis, Line, Lines, Rule, Size};
 
-use super::stroke::strokes;
+use super::stroke::stroke;
 use crate::experiment::{Experiment, Study};
 use crate::result::{Scale, Spread};
 
@@ -92,8 +92,8 @@ impl Curve {
 
 fn curves(study: &Study) -> Vec<Curve> {
     let rows = study.rows();
-    let strokes = strokes(&rows);
-    let curves = rows.iter().zip(strokes).filter_map(|(row, stroke)| {
+    let curves = rows.iter().filter_map(|row| {
+        let stroke = stroke(row);
         // Runs that are still under way are drawn only where there is nothing else: they would bend a median.
         let runs: Vec<&CollectedRun> = study.collected.runs_of(row.key).collect();
         let any_has_ended = runs.iter().any(|run| run.progress.state.is_ended());

@@ -5,7 +5,7 @@ use adaparam_report::{Block, Cell, Column, Plate, Row, Section, Table, Tone};
 use super::language_model::{failed, key};
 use super::protocol::{one_training, stand_in};
 use super::runs::with_runs;
-use super::stroke::strokes;
+use super::stroke::stroke;
 use super::{Drawing, Page, claims, count_cell, spread_cell};
 use crate::decision::ONE_SEED;
 use crate::experiment::{Along, Convergence, MODELS, ModelRow, Study, TextInWords};
@@ -167,30 +167,28 @@ fn caption(study: &Study, along: Along) -> String {
 
 /// Medians and spreads of every model.
 fn figure(study: &Study, along: Along) -> Lines {
-    let series = MODELS
-        .iter()
-        .zip(strokes(&MODELS))
-        .filter_map(|(model, stroke)| {
-            let spreads: Vec<(f64, Spread)> = study
-                .rows_along(along, model.key)
-                .iter()
-                .filter_map(|row| {
-                    let scores = study.collected.valid_perplexities(row.key);
-                    let amount = study.amount(along, row)?;
-                    (!scores.is_empty()).then(|| (amount, Spread::of(scores)))
-                })
-                .collect();
-            let points = spreads.iter().map(|(at, spread)| (*at, spread.median));
-            let line = Line::new(model.label, stroke.colour, points.collect()).with_dots();
-            let bands = spreads.iter().map(|(at, it)| (*at, it.low, it.high));
-            let has_several = spreads.iter().any(|(_, spread)| spread.values.len() > 1);
-            let line = if has_several {
-                line.with_band(bands.collect())
-            } else {
-                line
-            };
-            (!spreads.is_empty()).then(|| stroke.drawn(line))
-        });
+    let series = MODELS.iter().filter_map(|model| {
+        let stroke = stroke(model);
+        let spreads: Vec<(f64, Spread)> = study
+            .rows_along(along, model.key)
+            .iter()
+            .filter_map(|row| {
+                let scores = study.collected.valid_perplexities(row.key);
+                let amount = study.amount(along, row)?;
+                (!scores.is_empty()).then(|| (amount, Spread::of(scores)))
+            })
+            .collect();
+        let points = spreads.iter().map(|(at, spread)| (*at, spread.median));
+        let line = Line::new(model.label, stroke.colour, points.collect()).with_dots();
+        let bands = spreads.iter().map(|(at, it)| (*at, it.low, it.high));
+        let has_several = spreads.iter().any(|(_, spread)| spread.values.len() > 1);
+        let line = if has_several {
+            line.with_band(bands.collect())
+        } else {
+            line
+        };
+        (!spreads.is_empty()).then(|| stroke.drawn(line))
+    });
     let measured = study.rows_along(along, LSTM.key);
     let measured = measured.iter().filter_map(|row| study.amount(along, row));
     let (by, axis) = match along {

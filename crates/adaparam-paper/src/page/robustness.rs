@@ -6,7 +6,7 @@ use adaparam_report::{Block, Cell, Column, Plate, Row, Section, Table};
 
 use super::protocol::protocol;
 use super::runs::with_runs;
-use super::stroke::strokes;
+use super::stroke::stroke;
 use super::{Drawing, Page, claims};
 use crate::experiment::{PaperShares, RobustnessNumbers, Study};
 use crate::result::ExperimentResult;
@@ -15,13 +15,11 @@ use crate::result::ExperimentResult;
 pub(crate) fn robustness(study: &Study, result: &ExperimentResult) -> Page {
     let collected = &study.collected;
     let rows = study.experiment.rows(study.scale);
-    let strokes = strokes(&rows);
     let populations: Vec<(&str, Colour, Vec<f64>)> = rows
         .iter()
-        .zip(strokes)
-        .map(|(row, stroke)| {
+        .map(|row| {
             let scores = collected.valid_perplexities(row.key);
-            (row.label, stroke.colour, scores)
+            (row.label, stroke(row).colour, scores)
         })
         .collect();
     let on = study.text_in_titles();

@@ -37,11 +37,17 @@ fn race(ours: &CollectedRun, theirs: &CollectedRun) -> Option<String> {
         return None;
     }
     let best = theirs.progress.best()?.valid_loss;
+    let epochs = Arrival::at_end(theirs)?.epoch;
     let level = format!(
-        "Seed {}: the AWD-LSTM comes to {best:.3} nats after epoch {} and {}",
+        "Seed {}: the AWD-LSTM comes to {best:.3} nats after epoch {} of {epochs} and {}{}",
         theirs.spec.seed,
         rival.epoch,
-        duration(rival.seconds)
+        duration(rival.seconds),
+        if rival.epoch == epochs {
+            " (its last, so that it has not converged)"
+        } else {
+            ""
+        }
     );
     Some(match Arrival::at(ours, best) {
         None => format!(
@@ -81,12 +87,23 @@ mod tests {
         let fast = told(&[5.5, 4.9, 4.8], "recurrent,awd-lstm").unwrap();
         assert!(
             fast.contains(
-                "Seed 1: the AWD-LSTM comes to 5.000 nats after epoch 4 and 40.0 s, the recurrent aLSTM to that or less after \
+                "Seed 1: the AWD-LSTM comes to 5.000 nats after epoch 4 of 5 and 40.0 s, the recurrent aLSTM to that or less after \
                  epoch 2 and 20.0 s (50\u{a0}% less time)"
             ),
             "{fast}"
         );
         assert!(fast.contains("may have been busy"), "{fast}");
+        assert!(!fast.contains("converged"), "{fast}");
+        let still_falling = |row: &str| match row {
+            "awd-lstm" => vec![6.0, 5.5],
+            _ => vec![5.4, 5.0],
+        };
+        let early = wall_clock(&study(Scale::Small, "recurrent,awd-lstm", still_falling));
+        let early = early.unwrap();
+        assert!(
+            early.contains("epoch 2 of 2 and 20.0 s (its last, so that it has not converged)"),
+            "{early}"
+        );
         let never = told(&[5.5, 5.4], "recurrent,awd-lstm").unwrap();
         assert!(never.contains("not in its 2 epochs and 20.0 s"), "{never}");
         assert_eq!(told(&[], "recurrent,awd-lstm"), None);

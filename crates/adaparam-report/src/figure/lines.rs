@@ -90,6 +90,24 @@ impl Line {
         }
     }
 
+    /// The same curve with a dash and a dot by turns.
+    #[must_use]
+    pub fn dash_dotted(self) -> Self {
+        Self {
+            stroke: Stroke::DashDotted,
+            ..self
+        }
+    }
+
+    /// The same curve with a dash and two dots by turns.
+    #[must_use]
+    pub fn dash_dot_dotted(self) -> Self {
+        Self {
+            stroke: Stroke::DashDotDotted,
+            ..self
+        }
+    }
+
     /// The same curve with a dot at each point: for few that were measured, with a line between them.
     #[must_use]
     pub fn with_dots(self) -> Self {
@@ -464,6 +482,34 @@ fn kept_apart(wanted: &[f64], least: f64, ends: (f64, f64)) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_pattern_is_drawn_and_named_by_a_dash_array_of_its_own() {
+        let line = Line::new("name", Colour::Blue, vec![(0.0, 1.0), (1.0, 2.0)]);
+        let patterns = [
+            line.clone().dashed(),
+            line.clone().dotted(),
+            line.clone().dash_dotted(),
+            line.dash_dot_dotted(),
+        ];
+        let arrays = patterns.map(|line| {
+            let lines = Lines {
+                series: vec![line],
+                size: Size::WIDE,
+                ..Lines::default()
+            };
+            let svg = lines.to_svg().standalone();
+            let (_, drawn) = svg.split_once("apf-line apf-blue apf-").unwrap();
+            let class = drawn.split('"').next().unwrap();
+            assert!(svg.contains(&format!("apf-thin apf-blue apf-{class}\"")));
+            let rule = format!(".apf-{class}{{stroke-dasharray:");
+            let (_, array) = svg.split_once(&rule).unwrap();
+            array.split('}').next().unwrap().to_owned()
+        });
+        for (at, array) in arrays.iter().enumerate() {
+            assert!(!arrays[..at].contains(array), "{array}");
+        }
+    }
 
     #[test]
     fn steps_are_level_or_upright() {

@@ -152,6 +152,10 @@ pub(super) enum Stroke {
     Dashed,
     /// Dots.
     Dotted,
+    /// A dash and a dot by turns.
+    DashDotted,
+    /// A dash and two dots by turns.
+    DashDotDotted,
 }
 
 impl Stroke {
@@ -160,6 +164,8 @@ impl Stroke {
             Self::Solid => "",
             Self::Dashed => " apf-dashed",
             Self::Dotted => " apf-dotted",
+            Self::DashDotted => " apf-dash-dotted",
+            Self::DashDotDotted => " apf-dash-dot-dotted",
         }
     }
 }

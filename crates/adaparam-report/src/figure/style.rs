@@ -24,6 +24,7 @@ pub(crate) fn stylesheet() -> String {
          .apf-mid{{text-anchor:middle}}.apf-end{{text-anchor:end}}\
          .apf-line{{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}}\
          .apf-dashed{{stroke-dasharray:7 5}}.apf-dotted{{stroke-dasharray:.1 5}}\
+         .apf-dash-dotted{{stroke-dasharray:8 4 .1 4}}.apf-dash-dot-dotted{{stroke-dasharray:6 4 .1 4 .1 4}}\
          .apf-thin{{stroke-width:1.4}}.apf-fine{{stroke-width:1}}\
          .apf-fill{{fill:currentColor}}.apf-band{{fill:currentColor;fill-opacity:.16}}\
          .apf-halo{{paint-order:stroke;stroke-width:4;stroke-linejoin:round}}\

@@ -243,13 +243,19 @@ impl<P: Policy> AdaptiveFeedForward<P> {
     ///
     /// # Panics
     ///
-    /// Panics if the last axis of `input` is not `d_input`.
+    /// Panics if the last axis of `input` is not `d_input`, that of `context` not `d_context`, or the other axes do not go together.
     pub fn forward_with_context<const N: usize>(
         &self,
         input: Tensor<N>,
         context: Tensor<N>,
     ) -> Tensor<N> {
         self.check_input(&input);
+        let (dims, of_context) = (input.dims(), context.dims());
+        let mut axes = dims[..N - 1].iter().zip(&of_context);
+        assert!(
+            axes.all(|(&input, &context)| input == context || input == 1 || context == 1),
+            "the input is {dims:?} and the context {of_context:?}: all axes but the last must be the same, or 1"
+        );
         #[cfg(feature = "kernels")]
         if let Some(output) = fused::forward(self, &input, Some(&context)) {
             return self.completed(output, input);
@@ -308,10 +314,22 @@ impl<P: Policy> AdaptiveFeedForward<P> {
     /// # Shapes
     ///
     /// - context: `[.., d_context]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if the last axis of `context` is not `d_context`. A policy of one's own says so itself.
     pub fn diagonals<const N: usize>(&self, context: Tensor<N>) -> Diagonals<N> {
         let Some(policy) = &self.policy else {
             return Diagonals::identity(self.order());
         };
+        if let Some(first) = policy.dense().as_ref().and_then(|all| all.first()) {
+            let (dims, d_context) = (context.dims(), first.value.weight.lazy_shape()[0]);
+            let width = dims[N - 1];
+            assert!(
+                width == d_context,
+                "d_context is {d_context}, got {width}: the context is {dims:?}, [.., d_context]"
+            );
+        }
         Diagonals::split(policy.forward(context), &self.diagonal_widths)
     }
 

@@ -7,7 +7,7 @@ use super::kind::RecurrentKind;
 use super::lstm_cell::{LstmBiases, LstmCell, LstmCellConfig, LstmDropout, RecurrentInitializer};
 use super::sizes::StackSizes;
 use super::stacked::Stacked;
-use crate::settings::{Kind, not_negative};
+use crate::settings::{Fault, Kind, bound_or_none};
 
 /// Configuration of an [`Lstm`].
 #[derive(Config, Debug)]
@@ -49,7 +49,7 @@ pub struct LstmConfig {
     /// The largest weight and bias of a uniform start, if it is not `1 / sqrt(H)`.
     #[config(default = "None")]
     pub bound: Option<f64>,
-    /// Whether there are two biases that are added together, as in PyTorch.
+    /// Whether there are two biases that are added together, as in PyTorch; only with `bias`.
     #[config(default = false)]
     pub second_bias: bool,
     /// How windows are computed.
@@ -67,8 +67,12 @@ impl LstmConfig {
     ///
     /// # Panics
     ///
-    /// Panics if a size or the number of layers is 0.
+    /// Panics if a size or the number of layers is 0, or there is a second bias without a first.
     pub fn init(&self, device: &Device) -> Lstm {
+        assert!(
+            self.bias || !self.second_bias,
+            "LstmConfig: second_bias = true: must be false with bias = false"
+        );
         let biases = match (self.bias, self.second_bias) {
             (false, _) => LstmBiases::None,
             (true, false) => LstmBiases::One,
@@ -126,8 +130,20 @@ crate::settings! {
         pub start: RecurrentInitializer = RecurrentInitializer::SemiOrthogonal;
         /// largest weight and bias of a uniform start, which it then is; 0 for one over the root of the layer's size
         #[serde(skip_serializing_if = "is_zero")]
-        pub bound: f64 = 0.0, not_negative();
+        pub bound: f64 = 0.0, bound_or_none();
+    } where second_bias_has_a_first
+}
+
+fn second_bias_has_a_first(settings: &LstmSettings) -> Result<(), Fault> {
+    if settings.bias || !settings.second_bias {
+        return Ok(());
     }
+    Err(Fault {
+        key: "second_bias".to_owned(),
+        value: "true".to_owned(),
+        rule: "must be false with bias = false, which leaves out both: set either second_bias = false or bias = true"
+            .to_owned(),
+    })
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

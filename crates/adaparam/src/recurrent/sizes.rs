@@ -38,7 +38,7 @@ impl StackSizes {
             ("d_output", self.d_output),
             ("n_layers", self.n_layers),
         ] {
-            super::assert_at_least_one("StackSizes", key, value);
+            super::assert_at_least_one("recurrent layers", key, value);
         }
         (0..self.n_layers).map(move |l| {
             let d_input = match l {

@@ -111,7 +111,7 @@ impl<C: Cell> Stacked<C> {
             d_output: d_hidden,
             ..sizes
         };
-        super::assert_at_least_one("StackSizes", "d_output", d_output);
+        super::assert_at_least_one("recurrent layers", "d_output", d_output);
         let differs = d_hidden != d_output;
         Self {
             projection: differs.then(|| semi_orthogonal([d_hidden, d_output], device)),

@@ -597,6 +597,7 @@ fn hyper_lstms_have_the_published_number_of_parameters() {
         (true, [128, 16], [50, 1000, 1], 5_085_682),
         (true, [128, 16], [50, 1000, 2], 14_407_714),
         (false, [256, 64], [205, 1800, 1], 18_708_213),
+        (true, [256, 64], [205, 1800, 1], 18_728_773),
         (true, [512, 64], [205, 2048, 1], 26_541_773),
     ] {
         let settings = HyperLstmSettings {

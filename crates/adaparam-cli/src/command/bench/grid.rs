@@ -8,18 +8,22 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use crate::progress::Progress;
+use crate::typed_number::whole_number;
 
 /// Which shapes of the grid.
 #[derive(Debug, Clone, Args)]
 pub(super) struct GridChoice {
     /// Grid: widths of both layers [default: 128,256,650,1150]
-    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(10..=16_384))]
+    #[arg(long, value_name = "N,…", value_delimiter = ',',
+          value_parser = whole_number::<u32>(10..=16_384), allow_negative_numbers = true)]
     hidden: Vec<u32>,
     /// Grid: rows of the batch [default: 1,20,64]
-    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    #[arg(long, value_name = "N,…", value_delimiter = ',',
+          value_parser = whole_number::<u32>(1..=4_096), allow_negative_numbers = true)]
     batch: Vec<u32>,
     /// Grid: steps of a window [default: 35,256]
-    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    #[arg(long, value_name = "N,…", value_delimiter = ',',
+          value_parser = whole_number::<u32>(1..=16_384), allow_negative_numbers = true)]
     window: Vec<u32>,
     /// Grid: only training or only inference
     #[arg(long, value_enum)]

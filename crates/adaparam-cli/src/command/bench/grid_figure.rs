@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use adaparam_report::figure::{Figure, HeatMap, Matrix};
+use adaparam_runs::RunError;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
@@ -32,7 +33,8 @@ struct RecordRow {
 /// If the file is not such a record.
 pub(super) fn svg(file: &Path) -> anyhow::Result<String> {
     let place = file.display();
-    let text = std::fs::read_to_string(file).with_context(|| format!("{place}: cannot be read"))?;
+    let text =
+        std::fs::read_to_string(file).map_err(RunError::file(file, "cannot read this file"))?;
     let record: Record = serde_json::from_str(&text)
         .with_context(|| format!("{place}: is no record of bench/grid.py"))?;
     if record.rows.is_empty() {

@@ -15,6 +15,7 @@ use crate::compute_choice::{ComputeChoice, ReadingPrecision};
 use crate::crew::Crew;
 use crate::model_choice::assignment;
 use crate::say::say;
+use crate::typed_number::whole_number;
 use grid::GridChoice;
 use language_model::LanguageModelBench;
 
@@ -67,7 +68,8 @@ pub(crate) struct Bench {
     #[command(flatten)]
     compute: ComputeChoice,
     /// Repetitions, or steps of each network for tail and mnist [default: 15, words of generation 40 × 20, 3000 steps]
-    #[arg(long, visible_alias = "steps", value_name = "N", value_parser = clap::value_parser!(u32).range(3..=1_000_000))]
+    #[arg(long, visible_alias = "steps", value_name = "N",
+          value_parser = whole_number::<u32>(3..=1_000_000), allow_negative_numbers = true)]
     repetitions: Option<u32>,
     /// Change a key of the language model's configuration (adaparam show --keys lists all)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
@@ -80,7 +82,7 @@ pub(crate) struct Bench {
     #[arg(long, value_enum)]
     precision: Option<ReadingPrecision>,
     /// Texts that generate draws at once [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u16>(1..=1024), allow_negative_numbers = true)]
     samples: Option<u16>,
     /// Print JSON
     #[arg(long)]

@@ -38,6 +38,7 @@ use crate::device::{DeviceKind, DeviceName};
 use crate::model_choice::{absolute_paths, assignment};
 use crate::scale_choice::{ScaleChoice, budget};
 use crate::sweeping::{Sweeping, check_precision, check_runs, deadline};
+use crate::typed_number::whole_number;
 use crate::{interrupt, provenance};
 
 /// Run the paper's experiments and write a report
@@ -79,13 +80,13 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "own|paper|all|LIST", default_value = "own")]
     systems: String,
     /// Runs per model [default: 5 for tail, 3 for mnist, 1 for language models; with --quick 3 for each]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>(1..=10_000), allow_negative_numbers = true)]
     seeds: Option<u64>,
     /// Draws of the dropout rates for robustness [default: 100, 50, 20 or 4, by scale]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>(1..=10_000), allow_negative_numbers = true)]
     draws: Option<u64>,
     /// Training steps of every run of tail and mnist, instead of the paper's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number::<usize>(0..=u64::MAX), allow_negative_numbers = true)]
     steps: Option<usize>,
     /// Change a key of every language model's configuration (adaparam show --keys lists all)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
@@ -97,7 +98,8 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "LIST", requires = "search", value_delimiter = ',')]
     factors: Vec<String>,
     /// Readings that --search gives several seeds (--seeds, 3 if not said)
-    #[arg(long, value_name = "N", requires = "search", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    #[arg(long, value_name = "N", requires = "search", default_value_t = 3,
+          value_parser = whole_number::<u64>(1..=100), allow_negative_numbers = true)]
     finalists: u64,
     /// Stop within this time, report what there is and say what is missing: 2h, 90m, 1h30m
     #[arg(long, value_name = "TIME", value_parser = budget)]
@@ -115,7 +117,8 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
     config: Option<PathBuf>,
     /// Runs at a time [default: one per core; one for language models of medium and full scale]
-    #[arg(long, visible_alias = "threads", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, visible_alias = "threads", value_name = "N",
+          value_parser = whole_number::<u16>(1..=65_535), allow_negative_numbers = true)]
     jobs: Option<u16>,
     /// Where to compute; language models are computed by the processor's own kernels where that is the processor
     #[arg(long, value_parser = DeviceName, default_value = "cpu")]

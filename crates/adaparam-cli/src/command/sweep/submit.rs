@@ -13,6 +13,7 @@ use crate::slurm::{
     ArrayScript, Queue, TimeLimit, refuse_a_folder_of_one_machine, refuse_without_slurm, submit,
 };
 use crate::training::shell_word;
+use crate::typed_number::whole_number;
 
 /// The script of the job array, in the sweep's folder.
 const SCRIPT: &str = "array.sh";
@@ -39,10 +40,11 @@ pub(super) struct Submit {
     #[arg(long, value_name = "TIME")]
     time: Option<TimeLimit>,
     /// Threads and processors of each run
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = whole_number::<u16>(1..=1024), allow_negative_numbers = true)]
     threads: u16,
     /// Runs at a time [default: as many as the cluster has room for]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u32>(1..=1_000_000), allow_negative_numbers = true)]
     array_limit: Option<u32>,
     /// Folder with data sets, which the nodes must see too [default: as `adaparam data --help` says]
     #[arg(long, value_name = "DIR")]

@@ -46,6 +46,11 @@ pub trait Tokeniser: Sync {
     /// The token that ends a line. Every vocabulary has it, since a text begins where a line has ended.
     fn line_end(&self) -> &'static str;
 
+    /// The name that a token at the beginning of a text has within a line, behind another word, if it has another one there.
+    fn within_a_line(&self, _name: &str) -> Option<String> {
+        None
+    }
+
     /// Every token there can be, if they are few and known beforehand: no text then has unknown ones.
     fn alphabet(&self) -> Option<Vec<String>> {
         None

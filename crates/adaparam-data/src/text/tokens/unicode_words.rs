@@ -52,6 +52,11 @@ impl Tokeniser for UnicodeWords {
     fn line_end(&self) -> &'static str {
         "\\n"
     }
+
+    fn within_a_line(&self, name: &str) -> Option<String> {
+        let text = unescape(name).filter(|text| !text.starts_with(char::is_whitespace))?;
+        Some(escape(&format!(" {text}")).into_owned())
+    }
 }
 
 /// Words with an apostrophe that are one word to people and dictionaries.
@@ -154,5 +159,17 @@ mod tests {
             names("a  b\t c \n\r\n"),
             ["a", "\\s\\s", "b", "\\t", "\\sc", "\\s", "\\n", "\\r\\n"]
         );
+    }
+
+    #[test]
+    fn within_a_line_a_word_has_its_space_and_white_space_stays_what_it_is() {
+        for text in ["homme", "床", ",", "\\"] {
+            let (first, within) = (names(text), names(&format!("x {text}")));
+            let found = UnicodeWords.within_a_line(&first[0]);
+            assert_eq!(within, ["x".to_owned(), found.unwrap()], "{text}");
+        }
+        for name in ["\\shomme", "\\s", "\\n", "\\t", "\\x"] {
+            assert_eq!(UnicodeWords.within_a_line(name), None, "{name}");
+        }
     }
 }
