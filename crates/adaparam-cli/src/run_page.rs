@@ -327,9 +327,10 @@ fn rate_axis(run: &RunHistory) -> Axis {
         .windows(2)
         .all(|pair| pair[1] >= LEAST_RATIO * pair[0]);
     let axis = Axis::log("learning rate");
-    match are_apart && rates.len() <= MOST {
-        true => axis.marked_at(rates),
-        false => axis,
+    if are_apart && rates.len() <= MOST {
+        axis.marked_at(rates)
+    } else {
+        axis
     }
 }
 

@@ -327,7 +327,10 @@ fn a_folder_that_cannot_be_made_is_named() {
     fs::write(&occupied, "").unwrap();
     let error = fetch(&[], &occupied.join("data"), &options(), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("occupied"), "{error}");
-    assert!(error.to_string().contains("is a file, no folder"), "{error}");
+    assert!(
+        error.to_string().contains("is a file, no folder"),
+        "{error}"
+    );
 }
 
 fn zip_of(members: &[(&str, &[u8])]) -> Vec<u8> {

@@ -130,7 +130,7 @@ impl Snapshot {
         // Another kind has other keys, too, and is what was meant.
         let (kinds, others): (Vec<&KeyChange>, Vec<&KeyChange>) = changes
             .iter()
-            .partition(|change| change.key.ends_with(".kind"));
+            .partition(|change| change.key.rsplit('.').next() == Some("kind"));
         for KeyChange { key, before, after } in kinds.into_iter().chain(others) {
             if let Some((_, reason, instead)) =
                 FIXED.iter().find(|(fixed, ..)| key.starts_with(fixed))

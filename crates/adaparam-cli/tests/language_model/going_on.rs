@@ -368,6 +368,13 @@ fn words_of_another_text_are_matched_by_name_and_the_rest_is_said() {
         "train.epochs=1",
     ]));
     assert!(told.contains("warning: only "), "{told}");
+}
+
+#[test]
+fn a_text_that_is_cut_into_other_tokens_does_not_go_on_from_these() {
+    let tiny = TinyRun::new();
+    train(&tiny, 1, "run");
+    tiny.write("other.txt", text(400));
     let error = tiny.refused(&[
         "train",
         "quick-char",
