@@ -28,7 +28,7 @@ TRAINED = {
     "trained-unicode-words": ["model.cell.kind=adaptive-gru", "model.cell.latent=5", "data.tokens=unicode-words"],
 }
 # Of Unicode words, `whale` stands behind a space only.
-PROMPTS = ["call me", "whale of", "call me Zebulon, 床 l'été\n", "\tthe  sea"]
+PROMPTS = ["call me", "call me Zebulon, 床 l'été\n", "\tthe  sea", "whale of"]
 
 
 def asked(*arguments):
