@@ -9,14 +9,17 @@ use crate::experiment::{Arrival, Experiment, Study};
 const OURS: &str = "recurrent";
 const THEIRS: &str = "awd-lstm";
 
-/// A sentence for each seed that has both models, about whole trainings; nothing where a model is missing.
+/// A sentence for each seed that has both models, trained by the same program on the same machine, about whole trainings; nothing
+/// where a model is missing.
 pub(super) fn wall_clock(study: &Study) -> Option<String> {
     if !matches!(study.experiment, Experiment::Ptb | Experiment::WikiText2) {
         return None;
     }
     let collected = &study.collected;
     let races = collected.runs_of(THEIRS).filter_map(|theirs| {
-        let is_rival = |run: &&CollectedRun| run.spec.seed == theirs.spec.seed;
+        let is_rival = |run: &&CollectedRun| {
+            run.spec.seed == theirs.spec.seed && circumstances(run) == circumstances(theirs)
+        };
         let ours = collected.runs_of(OURS).find(is_rival)?;
         race(ours, theirs)
     });
@@ -29,6 +32,12 @@ pub(super) fn wall_clock(study: &Study) -> Option<String> {
          its epochs, as measured on a machine that may have been busy with other runs.",
         races.join("; ")
     ))
+}
+
+/// What decides the time of a run besides its model.
+fn circumstances(run: &CollectedRun) -> Option<(&str, &str, usize)> {
+    let record = run.record.as_ref()?;
+    Some((&record.commit, &record.machine, record.threads))
 }
 
 fn race(ours: &CollectedRun, theirs: &CollectedRun) -> Option<String> {
@@ -70,6 +79,8 @@ fn race(ours: &CollectedRun, theirs: &CollectedRun) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use adaparam_runs::record::RunRecord;
+
     use super::*;
     use crate::page::trained::study;
     use crate::result::Scale;
@@ -107,6 +118,13 @@ mod tests {
         let never = told(&[5.5, 5.4], "recurrent,awd-lstm").unwrap();
         assert!(never.contains("not in its 2 epochs and 20.0 s"), "{never}");
         assert_eq!(told(&[], "recurrent,awd-lstm"), None);
+        let mut elsewhere = study(Scale::Small, "recurrent,awd-lstm", |_| vec![6.0, 5.0]);
+        assert!(wall_clock(&elsewhere).is_some());
+        elsewhere.collected.runs[0].record = Some(RunRecord {
+            machine: "another".to_owned(),
+            ..RunRecord::default()
+        });
+        assert_eq!(wall_clock(&elsewhere), None);
         assert_eq!(told(&[5.5], "recurrent,lstm"), None);
     }
 }
