@@ -25,6 +25,8 @@ REPORTS = {
     "quick": ["reproduce", "--quick"],
     "ptb-2m-bolt-ons": ["reproduce", "ptb", "--scale", "small", "--systems", "lstm,recurrent,awd-lstm,lstm-mos,recurrent-mos"],
     "ptb-17m": ["reproduce", "ptb", "--scale", "full"],
+    "wall-clock/ptb": ["reproduce", "ptb", "--scale", "small", "--systems", "recurrent,awd-lstm"],
+    "wall-clock/wikitext2": ["reproduce", "wikitext2", "--scale", "small", "--systems", "recurrent,awd-lstm"],
 }
 # Pictures of the book.
 PICTURES = {"heat-maps.svg": "heat-maps.svg", "tail.svg": "tail.svg", "ptb-validation.svg": "ptb.svg"}

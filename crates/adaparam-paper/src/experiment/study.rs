@@ -470,6 +470,8 @@ mod tests {
             ("paper/robustness", Experiment::Robustness, Scale::Small),
             ("ptb-2m-bolt-ons", Experiment::Ptb, Scale::Small),
             ("ptb-17m", Experiment::Ptb, Scale::Full),
+            ("wall-clock/ptb", Experiment::Ptb, Scale::Small),
+            ("wall-clock/wikitext2", Experiment::WikiText2, Scale::Small),
         ] {
             let study = Study::read(&Sweep::open(results.join(folder)).unwrap()).unwrap();
             assert_eq!((study.experiment, study.scale), (experiment, scale));
