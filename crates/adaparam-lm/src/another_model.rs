@@ -4,8 +4,6 @@ use crate::change::{KeyChange, key_changes};
 use crate::config::{LanguageModelConfig, ModelSpec};
 
 const MODEL: &str = "model.";
-/// What the path of a kind ends with.
-const KIND: &str = ".kind";
 /// Keys that say how weights begin, or what only training looks at: the model computes the same from its weights.
 const OF_THE_START_AND_TRAINING: [&str; 7] = [
     "model.bound",
@@ -33,14 +31,14 @@ pub(crate) fn hindrances(
     let mut changes = of_model(before, now);
     let sections: Vec<String> = changes
         .iter()
-        .filter_map(|change| change.key.strip_suffix(KIND))
+        .filter_map(KeyChange::section_of_kind)
         .map(|section| format!("{section}."))
         .collect();
     // Another kind computes something else, even where its parameters have the same names and shapes.
     if sections.is_empty() && have_same_parameters(&before.model, &now.model) {
         return None;
     }
-    let is_kind = |change: &KeyChange| change.key.ends_with(KIND);
+    let is_kind = |change: &KeyChange| change.section_of_kind().is_some();
     changes.sort_by_key(|change| (!is_kind(change), change.key.matches('.').count()));
     let is_of_another_kind = |change: &KeyChange| {
         let mut sections = sections.iter();

@@ -24,6 +24,13 @@ pub struct KeyChange {
     pub after: String,
 }
 
+impl KeyChange {
+    /// The section whose kind the key is, such as `model.cell`, if it is one.
+    pub(crate) fn section_of_kind(&self) -> Option<&str> {
+        self.key.strip_suffix(".kind")
+    }
+}
+
 /// What a person can do who wants to change a key that must stay.
 const WITH_ITS_WEIGHTS: &str =
     "`adaparam train --from` begins a new run with the weights of this one";
@@ -130,7 +137,7 @@ impl Snapshot {
         // Another kind has other keys, too, and is what was meant.
         let (kinds, others): (Vec<&KeyChange>, Vec<&KeyChange>) = changes
             .iter()
-            .partition(|change| change.key.rsplit('.').next() == Some("kind"));
+            .partition(|change| change.section_of_kind().is_some());
         for KeyChange { key, before, after } in kinds.into_iter().chain(others) {
             if let Some((_, reason, instead)) =
                 FIXED.iter().find(|(fixed, ..)| key.starts_with(fixed))
