@@ -115,8 +115,7 @@ impl Description {
                         input,
                         hidden,
                         bias,
-                        skip,
-                    }));
+                        skip, input_gate: lstm::InputGate::Free, }));
                     if bias {
                         Box::new(TwoBiases(shape))
                     } else {

@@ -34,8 +34,7 @@ fn plain(criterion: &mut Criterion) {
             input: sizes.width,
             hidden: vec![sizes.plain_hidden, sizes.width],
             bias: true,
-            skip: false,
-        })
+            skip: false, input_gate: lstm::InputGate::Free, })
     });
 }
 

@@ -4,18 +4,26 @@ use adaparam_lm::LayerWeight;
 
 use crate::trace::LayerTrace;
 
-/// The gates of an LSTM in their order.
-pub const GATES: [&str; 4] = ["i", "f", "z", "o"];
+/// The gates of an LSTM in their order, each a letter and what it is for.
+const OF_LSTM: [[&str; 2]; 4] = [
+    ["i", "input gate"],
+    ["f", "forget gate"],
+    ["z", "candidate"],
+    ["o", "output gate"],
+];
+
+/// The gates that the kernels tell of a layer, each a letter and what it is for. An LSTM whose input gate is tied to the forget gate
+/// has no `i`.
+pub(crate) fn told_gates(layer: &LayerTrace) -> &'static [[&'static str; 2]] {
+    let units = layer.units().unwrap_or(1).max(1);
+    let count = layer.gates.as_ref().map_or(0, |rows| rows.width / units);
+    &OF_LSTM[OF_LSTM.len().saturating_sub(count)..]
+}
 
 /// What the products of a layer with so many of them side by side are for, each with its letter.
 pub(crate) fn gates(count: usize) -> Vec<[String; 2]> {
     let known: &[[&str; 2]] = match count {
-        4 => &[
-            ["i", "input gate"],
-            ["f", "forget gate"],
-            ["z", "candidate"],
-            ["o", "output gate"],
-        ],
+        4 => &OF_LSTM,
         3 => &[
             ["r", "reset gate"],
             ["u", "update gate"],

@@ -10,9 +10,9 @@ use adaparam_lm::{
 };
 use serde_json::{Value, json};
 
-use crate::adapted::{Side, gates};
+use crate::adapted::{Side, gates, told_gates};
 use crate::background::Background;
-use crate::measure::{GATE_NAMES, Measure, measures, pictures, symbol};
+use crate::measure::{Measure, measures, pictures, symbol};
 use crate::neighbours::{self, Match};
 use crate::rows::{Rows, Writing, short};
 use crate::trace::{LayerTrace, Trace, TypedText};
@@ -307,11 +307,18 @@ impl<'a> Explorer<'a> {
                 "deviation": mean.map(|it| numbers(&it.deviation)),
             })
         });
-        let gate_names = gates(sides.first().map_or(1, |side| side.gates));
+        let told = told_gates(layer);
+        let gate_names = if told.is_empty() {
+            json!(gates(sides.first().map_or(1, |side| side.gates)))
+        } else {
+            json!(told)
+        };
         let gates = layer.gates.as_ref().map(|rows| {
             let mean = mean.and_then(|mean| mean.gates.as_ref());
             json!({
-                "width": rows.width, "names": GATE_NAMES, "values": numbers(&rows.values),
+                "width": rows.width, "values": numbers(&rows.values),
+                "letters": told.iter().map(|[letter, _]| letter).collect::<Vec<_>>(),
+                "names": told.iter().map(|[_, name]| name).collect::<Vec<_>>(),
                 "mean": mean.map(|mean| numbers(mean)),
             })
         });

@@ -17,7 +17,7 @@ mod rows;
 pub mod serve;
 mod trace;
 
-pub use adapted::{GATES, Product};
+pub use adapted::Product;
 pub use background::{Background, LatentBackground, LayerBackground};
 pub use curves::Curves;
 pub use effect::{Activation, ActivationEffects, BINS, EffectCounts};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::adapted::{Distance, GATES, Product, Side, gates};
+use crate::adapted::{Distance, Product, Side, gates, told_gates};
 use crate::background::LayerBackground;
 use crate::rows::{Rows, short};
 use crate::trace::{LayerTrace, Trace};
@@ -41,9 +41,6 @@ pub(crate) fn symbol(part: &str) -> (&'static str, &'static str) {
         _ => ("D", "a part of the policy"),
     }
 }
-
-/// What a gate is for.
-pub(crate) const GATE_NAMES: [&str; 4] = ["input gate", "forget gate", "candidate", "output gate"];
 
 /// Everything that words can be coloured by, the most telling first.
 pub(crate) fn measures(
@@ -163,21 +160,22 @@ fn gate_means(index: usize, layer: &LayerTrace) -> Vec<Measure> {
     let Some(gates) = &layer.gates else {
         return Vec::new();
     };
-    let units = gates.width / GATES.len();
-    let measure = |(gate, name): (usize, &&str)| {
+    let told = told_gates(layer);
+    let units = gates.width / told.len().max(1);
+    let measure = |(gate, [letter, name]): (usize, &[&str; 2])| {
         let mean = |word: usize| {
             let values = &gates.row(word)[gate * units..(gate + 1) * units];
             let sum: f64 = values.iter().copied().map(f64::from).sum();
             (sum / units as f64) as f32
         };
         Measure {
-            id: format!("gate.{index}.{name}"),
+            id: format!("gate.{index}.{letter}"),
             group: "Gate (mean over its units)",
-            name: format!("layer {}: {}", index + 1, GATE_NAMES[gate]),
+            name: format!("layer {}: {name}", index + 1),
             values: (0..Rows::len(gates)).map(mean).map(Some).collect(),
         }
     };
-    GATES.iter().enumerate().map(measure).collect()
+    told.iter().enumerate().map(measure).collect()
 }
 
 fn root_mean_square(values: impl ExactSizeIterator<Item = f32>) -> f32 {

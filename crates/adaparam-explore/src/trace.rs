@@ -75,7 +75,7 @@ pub struct TracedWord {
 pub struct LayerTrace {
     /// The parts of the policy by the names that the kernels give them; none in a layer that tells of none.
     pub policy: Vec<(String, Rows)>,
-    /// The gates after their activation, in the order `i, f, z, o`, where the kernels compute.
+    /// The gates after their activation, in the order `i, f, z, o`, where the kernels compute; without `i` where it is tied to `f`.
     pub gates: Option<Rows>,
     /// The latent variable of the policy.
     pub latent: Option<Rows>,
@@ -94,10 +94,14 @@ impl LayerTrace {
     pub fn gates_of(&self, part: &str) -> usize {
         // Gates share the diagonals of their inputs, or none of them does.
         let part = if part == "input" { "hidden" } else { part };
-        let mut states = self.states.iter();
-        let units = states.find_map(|(name, rows)| name.ends_with("hidden").then_some(rows.width));
         let width = self.part(part).map_or(1, |rows| rows.width);
-        units.map_or(1, |units| width / units.max(1)).max(1)
+        self.units().map_or(1, |units| width / units.max(1)).max(1)
+    }
+
+    /// The width of the hidden state.
+    pub(crate) fn units(&self) -> Option<usize> {
+        let mut states = self.states.iter();
+        states.find_map(|(name, rows)| name.ends_with("hidden").then_some(rows.width))
     }
 }
 

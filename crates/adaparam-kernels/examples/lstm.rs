@@ -6,7 +6,7 @@
 
 mod model;
 
-use adaparam_kernels::lstm::{Shape, Turned};
+use adaparam_kernels::lstm::{InputGate, Shape, Turned};
 use adaparam_kernels::stack::{Keep, Operands, Stack, TwoBiases, Weights};
 use adaparam_kernels::{Engine, memory::Buffer};
 use model::{median, noise, of_parameters, slices};
@@ -31,6 +31,7 @@ fn main() {
         hidden: vec![hidden],
         bias: true,
         skip: false,
+        input_gate: InputGate::Free,
     })));
     let weights = of_parameters(&stack, noise(0.1));
     let weights = slices(&weights);

@@ -1,6 +1,6 @@
 //! The point-wise part of an LSTM cell, forward and backward.
 //!
-//! A task holds one block of up to [`GROUP`] units with all four gates, in the order `i, f, z, o`. Pre-activations come as tiles
+//! A task holds one block of up to [`GROUP`] units with all its gates, in the order `i, f, z, o`. Pre-activations come as tiles
 //! of four groups of columns; everything that is kept lies by rows, with the gates of a row one after the other.
 
 use crate::alstm::PolicyStart;
@@ -14,17 +14,118 @@ use crate::simd::{Kernel, Simd};
 /// Columns of a tile that holds the four gates of a block of units.
 pub(crate) const GATES: usize = 4 * GROUP;
 
+/// How much of `z` a cell writes. Each is a type, so that the loops of one have no cases of another.
+pub(crate) trait InputGate: Copy + Sync {
+    /// The first of the gates `i, f, z, o` that has columns of its own.
+    const FIRST: usize;
+
+    /// How much is written, from the gates after their activation.
+    fn written<S: Simd>(self, simd: S, i: S::F, f: S::F) -> S::F;
+
+    /// The gradients of the gates `i` and `f`, from that of what is written, and that of `f` but for it.
+    fn gradients<S: Simd>(self, simd: S, i: S::F, f: S::F, d_written: S::F, d_f: S::F)
+    -> [S::F; 2];
+}
+
+/// What the gate `i` says. Paper eq. (5).
+#[derive(Clone, Copy)]
+pub(crate) struct Free;
+
+/// At most what is forgotten: `min(1 − f, i)`.
+#[derive(Clone, Copy)]
+pub(crate) struct Capped;
+
+/// Just what is forgotten: `1 − f`. There is no gate `i`.
+#[derive(Clone, Copy)]
+pub(crate) struct Tied;
+
+/// `1 − f`.
+#[inline(always)]
+fn forgotten<S: Simd>(simd: S, f: S::F) -> S::F {
+    simd.sub(simd.splat(1.0), f)
+}
+
+impl InputGate for Free {
+    const FIRST: usize = 0;
+
+    #[inline(always)]
+    fn written<S: Simd>(self, _: S, i: S::F, _: S::F) -> S::F {
+        i
+    }
+
+    #[inline(always)]
+    fn gradients<S: Simd>(self, _: S, _: S::F, _: S::F, d_written: S::F, d_f: S::F) -> [S::F; 2] {
+        [d_written, d_f]
+    }
+}
+
+impl InputGate for Capped {
+    const FIRST: usize = 0;
+
+    #[inline(always)]
+    fn written<S: Simd>(self, simd: S, i: S::F, f: S::F) -> S::F {
+        simd.min(forgotten(simd, f), i)
+    }
+
+    /// Where both are the same, that of `i`.
+    #[inline(always)]
+    fn gradients<S: Simd>(
+        self,
+        simd: S,
+        i: S::F,
+        f: S::F,
+        d_written: S::F,
+        d_f: S::F,
+    ) -> [S::F; 2] {
+        let cap = forgotten(simd, f);
+        [
+            simd.select_lt(cap, i, simd.splat(0.0), d_written),
+            simd.select_lt(cap, i, simd.sub(d_f, d_written), d_f),
+        ]
+    }
+}
+
+impl InputGate for Tied {
+    const FIRST: usize = 1;
+
+    #[inline(always)]
+    fn written<S: Simd>(self, simd: S, _: S::F, f: S::F) -> S::F {
+        forgotten(simd, f)
+    }
+
+    #[inline(always)]
+    fn gradients<S: Simd>(
+        self,
+        simd: S,
+        _: S::F,
+        _: S::F,
+        d_written: S::F,
+        d_f: S::F,
+    ) -> [S::F; 2] {
+        [simd.splat(0.0), simd.sub(d_f, d_written)]
+    }
+}
+
 /// Gates and new cell value from the pre-activations `u`, and the new hidden value before dropout. Paper eq. (5).
 #[inline(always)]
-fn step<S: Simd>(simd: S, u: [S::F; 4], c_before: S::F) -> ([S::F; 4], S::F, S::F) {
+fn step<G: InputGate, S: Simd>(
+    simd: S,
+    input_gate: G,
+    u: [S::F; 4],
+    c_before: S::F,
+) -> ([S::F; 4], S::F, S::F) {
     let gates = [
-        sigmoid(simd, u[0]),
+        if G::FIRST == 0 {
+            sigmoid(simd, u[0])
+        } else {
+            u[0]
+        },
         sigmoid(simd, u[1]),
         tanh(simd, u[2]),
         sigmoid(simd, u[3]),
     ];
     let [i, f, z, o] = gates;
-    let c = simd.mul_add(f, c_before, simd.mul(i, z));
+    let c = simd.mul_add(f, c_before, simd.mul(input_gate.written(simd, i, f), z));
     (gates, c, simd.mul(o, tanh(simd, c)))
 }
 
@@ -62,8 +163,9 @@ pub(crate) fn policy_slope<S: Simd>(simd: S, start: PolicyStart, pi: S::F) -> S:
 
 /// Gradients of the pre-activations and of the cell value before, from those of the hidden and the cell value.
 #[inline(always)]
-fn step_gradient<S: Simd>(
+fn step_gradient<G: InputGate, S: Simd>(
     simd: S,
+    input_gate: G,
     [i, f, z, o]: [S::F; 4],
     c_before: S::F,
     c: S::F,
@@ -72,10 +174,14 @@ fn step_gradient<S: Simd>(
 ) -> ([S::F; 4], S::F) {
     let t = tanh(simd, c);
     let dc = simd.mul_add(simd.mul(dh, o), tanh_slope(simd, t), dc);
+    let [di, df] = input_gate.gradients(simd, i, f, simd.mul(dc, z), simd.mul(dc, c_before));
     let du = [
-        simd.mul(simd.mul(dc, z), logistic_slope(simd, i)),
-        simd.mul(simd.mul(dc, c_before), logistic_slope(simd, f)),
-        simd.mul(simd.mul(dc, i), tanh_slope(simd, z)),
+        simd.mul(di, logistic_slope(simd, i)),
+        simd.mul(df, logistic_slope(simd, f)),
+        simd.mul(
+            simd.mul(dc, input_gate.written(simd, i, f)),
+            tanh_slope(simd, z),
+        ),
         simd.mul(simd.mul(dh, t), logistic_slope(simd, o)),
     ];
     (du, simd.mul(dc, f))
@@ -109,8 +215,9 @@ pub(crate) struct Kept {
 /// # Safety
 /// The rectangles cover the block, and nobody else uses those that are written.
 #[inline(always)]
-unsafe fn finish<S: Simd>(
+unsafe fn finish<G: InputGate, S: Simd>(
     simd: S,
+    input_gate: G,
     block: &Block,
     kept: &Kept,
     u: [S::F; 4],
@@ -120,8 +227,8 @@ unsafe fn finish<S: Simd>(
 ) {
     // SAFETY: the caller vouches for the rectangles.
     unsafe {
-        let (gates, c, h) = step(simd, u, load(simd, kept.c_before.at(row, v), n));
-        for (gate, &value) in gates.iter().enumerate() {
+        let (gates, c, h) = step(simd, input_gate, u, load(simd, kept.c_before.at(row, v), n));
+        for (gate, &value) in gates[G::FIRST..].iter().enumerate() {
             store(simd, kept.gates.at(row, gate * block.hidden + v), value, n);
         }
         store(simd, kept.c.at(row, v), c, n);
@@ -137,9 +244,16 @@ unsafe fn finish<S: Simd>(
 }
 
 /// A plain LSTM cell: pre-activations are sums.
-pub(crate) struct PlainCell {
+pub(crate) struct PlainCell<G> {
+    pub(crate) input_gate: G,
     pub(crate) block: Block,
     pub(crate) kept: Kept,
+    pub(crate) pre_activations: PreActivations,
+}
+
+/// What the pre-activations of a plain cell are sums of.
+#[derive(Clone, Copy)]
+pub(crate) struct PreActivations {
     /// A product, [`GATES`] wide.
     pub(crate) tile: Reads,
     /// Another product, kept like the gates.
@@ -147,21 +261,25 @@ pub(crate) struct PlainCell {
     pub(crate) biases: [Option<Reads>; 2],
 }
 
-impl Kernel for PlainCell {
+impl<G: InputGate> Kernel for PlainCell<G> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self {
+            input_gate,
             block,
             kept,
+            pre_activations,
+        } = self;
+        let PreActivations {
             tile,
             input,
             biases,
-        } = self;
+        } = pre_activations;
         for row in 0..block.rows {
             for (v, n) in vectors(simd, block.units) {
                 let mut u = [simd.splat(0.0); 4];
-                for (gate, u) in u.iter_mut().enumerate() {
+                for (gate, u) in u[G::FIRST..].iter_mut().enumerate() {
                     // SAFETY: the rectangles cover the block; tiles are padded to whole groups.
                     unsafe {
                         *u = load_whole(simd, tile.at(row, gate * GROUP + v));
@@ -175,7 +293,7 @@ impl Kernel for PlainCell {
                     }
                 }
                 // SAFETY: the rectangles cover the block, which belongs to this task.
-                unsafe { finish(simd, &block, &kept, u, row, v, n) };
+                unsafe { finish(simd, input_gate, &block, &kept, u, row, v, n) };
             }
         }
     }
@@ -254,7 +372,7 @@ impl Kernel for AdaptiveCell {
                     }
                 }
                 // SAFETY: as above.
-                unsafe { finish(simd, &block, &kept, u, row, v, n) };
+                unsafe { finish(simd, Free, &block, &kept, u, row, v, n) };
             }
         }
     }
@@ -279,8 +397,9 @@ pub(crate) struct Gradients {
 /// # Safety
 /// The rectangles cover the block, and nobody else uses those that are written.
 #[inline(always)]
-unsafe fn gradient<S: Simd>(
+unsafe fn gradient<G: InputGate, S: Simd>(
     simd: S,
+    input_gate: G,
     block: &Block,
     g: &Gradients,
     row: usize,
@@ -300,13 +419,20 @@ unsafe fn gradient<S: Simd>(
             dh = simd.add(dh, load(simd, d_output.at(row, v), n));
         }
         let mut gates = [simd.splat(0.0); 4];
-        for (gate, value) in gates.iter_mut().enumerate() {
+        for (gate, value) in gates[G::FIRST..].iter_mut().enumerate() {
             *value = load(simd, g.gates.at(row, gate * block.hidden + v), n);
         }
         let c_before = load(simd, g.c_before.at(row, v), n);
         let c = load(simd, g.c.at(row, v), n);
-        let (mut du, dc) =
-            step_gradient(simd, gates, c_before, c, dh, load(simd, g.dc.at(row, v), n));
+        let (mut du, dc) = step_gradient(
+            simd,
+            input_gate,
+            gates,
+            c_before,
+            c,
+            dh,
+            load(simd, g.dc.at(row, v), n),
+        );
         store_unless_faded(simd, g.dc.at(row, v), dc, n);
         for du in &mut du {
             *du = unless_faded(simd, *du);
@@ -316,22 +442,27 @@ unsafe fn gradient<S: Simd>(
 }
 
 /// Gradient of [`PlainCell`]: those of the pre-activations replace the gates.
-pub(crate) struct PlainCellGradient {
+pub(crate) struct PlainCellGradient<G> {
+    pub(crate) input_gate: G,
     pub(crate) block: Block,
     pub(crate) gradients: Gradients,
 }
 
-impl Kernel for PlainCellGradient {
+impl<G: InputGate> Kernel for PlainCellGradient<G> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { block, gradients } = self;
+        let Self {
+            input_gate,
+            block,
+            gradients,
+        } = self;
         for row in 0..block.rows {
             for (v, n) in vectors(simd, block.units) {
                 // SAFETY: the rectangles cover the block, which belongs to this task.
                 unsafe {
-                    let du = gradient(simd, &block, &gradients, row, v, n);
-                    for (gate, &du) in du.iter().enumerate() {
+                    let du = gradient(simd, input_gate, &block, &gradients, row, v, n);
+                    for (gate, &du) in du[G::FIRST..].iter().enumerate() {
                         store(
                             simd,
                             gradients.gates.at(row, gate * block.hidden + v),
@@ -378,7 +509,7 @@ impl Kernel for AdaptiveCellGradient {
             for row in 0..block.rows {
                 // SAFETY: the rectangles cover the block, which belongs to this task.
                 unsafe {
-                    let du = gradient(simd, &block, &gradients, row, v, n);
+                    let du = gradient(simd, Free, &block, &gradients, row, v, n);
                     for (gate, &du) in du.iter().enumerate() {
                         let column = gate * block.hidden + v;
                         if let (Some(policy), Some(products)) = (policy.products, products) {

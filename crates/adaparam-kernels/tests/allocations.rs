@@ -9,7 +9,7 @@ use adaparam_kernels::lstm;
 use adaparam_kernels::stack::{Keep, Runner, Stack, State, Weights};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use support::stack::Case;
+use support::stack::{Case, Summed};
 use support::start_threads;
 
 /// The system's allocator, with a count of how often it was asked for memory.
@@ -76,13 +76,33 @@ fn stacks() -> Vec<Box<dyn Stack>> {
             hidden: vec![19, 6],
             bias: true,
             skip: false,
+            input_gate: lstm::InputGate::Free,
         }),
         Box::new(lstm::Shape {
             input: 7,
             hidden: vec![7, 7, 6],
             bias: true,
             skip: true,
+            input_gate: lstm::InputGate::Free,
         }),
+        Summed {
+            input: 7,
+            width: 19,
+            layers: 2,
+            output: 6,
+            bias: true,
+            input_gate: lstm::InputGate::Capped,
+        }
+        .stack(),
+        Summed {
+            input: 7,
+            width: 6,
+            layers: 2,
+            output: 19,
+            bias: false,
+            input_gate: lstm::InputGate::Tied,
+        }
+        .stack(),
         Box::new(alstm::Shape {
             skip: true,
             ..adaptive(Latent::Recurrent, both, paper, vec![7, 7, 6])

@@ -191,6 +191,7 @@ fn from_the_identity_a_projection_of_zeros_leaves_the_plain_lstm() {
             hidden: shape.hidden.clone(),
             bias,
             skip: bias,
+            input_gate: lstm::InputGate::Free,
         };
         let mut case = Case::new(&shape, 5, 7, true, 3);
         for (slot, weights) in shape.parameters().iter().zip(&mut case.weights) {

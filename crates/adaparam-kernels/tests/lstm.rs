@@ -2,7 +2,7 @@
 
 mod support;
 
-use adaparam_kernels::lstm::{Shape, Turned};
+use adaparam_kernels::lstm::{InputGate, Shape, Turned};
 use adaparam_kernels::stack::{Slot, Stack};
 use proptest::prelude::*;
 use support::stack::{Case, Outcome};
@@ -26,6 +26,15 @@ fn gradient(outcome: &Outcome) -> Vec<f32> {
     all.copied().collect()
 }
 
+/// How much is written of the candidate.
+fn written(input_gate: InputGate, i: f64, f: f64) -> f64 {
+    match input_gate {
+        InputGate::Free => i,
+        InputGate::Capped => i.min(1.0 - f),
+        InputGate::Tied => 1.0 - f,
+    }
+}
+
 /// The equations: output, and final state part by part.
 fn naive(shape: &Shape, case: &Case, point: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
@@ -43,14 +52,15 @@ fn naive(shape: &Shape, case: &Case, point: &[f64]) -> (Vec<f64>, Vec<f64>) {
         for row in 0..case.batch {
             let mut input = x[(t * case.batch + row) * shape.input..][..shape.input].to_vec();
             for (l, layer) in weights.chunks(2 + usize::from(shape.bias)).enumerate() {
+                let gates = 4 - usize::from(shape.input_gate == InputGate::Tied);
                 let (w, v) = (&layer[0], &layer[1]);
                 let n = shape.hidden[l];
                 let h = state[2 * l][row * n..(row + 1) * n].to_vec();
                 let times = |x: &[f64], matrix: &[f64], j: usize| -> f64 {
                     let products = x.iter().enumerate();
-                    products.map(|(i, x)| x * matrix[i * 4 * n + j]).sum()
+                    products.map(|(i, x)| x * matrix[i * gates * n + j]).sum()
                 };
-                let u: Vec<f64> = (0..4 * n)
+                let u: Vec<f64> = (0..gates * n)
                     .map(|j| {
                         times(&input, w, j) + times(&h, v, j) + layer.get(2).map_or(0.0, |b| b[j])
                     })
@@ -60,8 +70,12 @@ fn naive(shape: &Shape, case: &Case, point: &[f64]) -> (Vec<f64>, Vec<f64>) {
                 input = (0..n)
                     .map(|j| {
                         let c = &mut state[2 * l + 1][row * n + j];
-                        *c = sigmoid(u[n + j]) * *c + sigmoid(u[j]) * u[2 * n + j].tanh();
-                        let h = sigmoid(u[3 * n + j]) * c.tanh();
+                        // Gate number `gate` of `i, f, z, o`.
+                        let u = |gate: usize| u[(gates + gate - 4) * n + j];
+                        let i = if gates == 4 { sigmoid(u(0)) } else { f64::NAN };
+                        let f = sigmoid(u(1));
+                        *c = f * *c + written(shape.input_gate, i, f) * u(2).tanh();
+                        let h = sigmoid(u(3)) * c.tanh();
                         if l + 1 == shape.layers() {
                             output.push(h + below[j]);
                         }
@@ -95,15 +109,23 @@ fn turned(slots: &[Slot], tensors: &[Vec<f32>]) -> Vec<Vec<f32>> {
     .collect()
 }
 
+fn input_gate() -> impl Strategy<Value = InputGate> {
+    prop_oneof![
+        Just(InputGate::Free),
+        Just(InputGate::Capped),
+        Just(InputGate::Tied)
+    ]
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(25))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn matrices_the_other_way_round_give_the_same_bits(
         input in 1..40usize, hidden in prop::collection::vec(1..40usize, 1..3), bias: bool,
-        steps in 1..20usize, batch in prop_oneof![1..5usize, 19..23usize], dropout: bool, seed: u64,
+        steps in 1..20usize, batch in prop_oneof![1..5usize, 19..23usize], dropout: bool, seed: u64, input_gate in input_gate(),
     ) {
-        let shape = Shape { input, hidden, bias, skip: false };
+        let shape = Shape { input, hidden, bias, skip: false, input_gate };
         let case = Case::new(&shape, steps, batch, dropout, seed);
         let slots = shape.parameters();
         let other = Case { weights: turned(&slots, &case.weights), ..case.clone() };
@@ -118,10 +140,10 @@ proptest! {
     #[test]
     fn values_and_gradients_are_those_of_the_equations(
         input in 1..40usize, hidden in prop::collection::vec(1..40usize, 1..4), bias: bool, skip: bool,
-        steps in 1..4usize, batch in prop_oneof![1..5usize, 19..23usize], dropout: bool, seed: u64,
+        steps in 1..4usize, batch in prop_oneof![1..5usize, 19..23usize], dropout: bool, seed: u64, input_gate in input_gate(),
     ) {
         let hidden = if skip { meeting(input, hidden, bias) } else { hidden };
-        let shape = Shape { input, hidden, bias, skip };
+        let shape = Shape { input, hidden, bias, skip, input_gate };
         let case = Case::new(&shape, steps, batch, dropout, seed);
         let point = point(&case);
         let (output, state) = naive(&shape, &case, &point);

@@ -8,7 +8,7 @@ use adaparam_kernels::lstm;
 use adaparam_kernels::stack::{Keep, Stack, Weights};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use support::stack::Case;
+use support::stack::{Case, Summed};
 use support::start_threads;
 
 /// The system's allocator, with a count of the bytes in use.
@@ -75,13 +75,33 @@ fn stacks() -> Vec<Box<dyn Stack>> {
             hidden: vec![70, 21, 50],
             bias: true,
             skip: false,
+            input_gate: lstm::InputGate::Free,
         }),
         Box::new(lstm::Shape {
             input: 33,
             hidden: vec![33, 33, 33],
             bias: true,
             skip: true,
+            input_gate: lstm::InputGate::Free,
         }),
+        Summed {
+            input: 33,
+            width: 70,
+            layers: 3,
+            output: 50,
+            bias: true,
+            input_gate: lstm::InputGate::Capped,
+        }
+        .stack(),
+        Summed {
+            input: 7,
+            width: 6,
+            layers: 2,
+            output: 19,
+            bias: false,
+            input_gate: lstm::InputGate::Tied,
+        }
+        .stack(),
         Box::new(alstm::Shape {
             hidden: vec![33, 33, 50],
             skip: true,

@@ -12,7 +12,7 @@ use adaparam_kernels::stack::{Keep, Mismatch, Stack, Weights};
 use adaparam_kernels::{Bf16, Element, Engine, Precision, lstm};
 use proptest::prelude::*;
 use support::Numbers;
-use support::stack::{Case, Outcome};
+use support::stack::{Case, Outcome, Summed};
 
 /// Every path that multiplies such numbers, with one thread and with three.
 fn engines(precision: Precision) -> Vec<Engine> {
@@ -303,13 +303,37 @@ fn stacks() -> Vec<Box<dyn Stack>> {
         hidden: vec![37, 21],
         bias: true,
         skip: false,
+        input_gate: lstm::InputGate::Free,
     }));
     stacks.push(Box::new(lstm::Shape {
         input: 21,
         hidden: vec![21, 21],
         bias: false,
         skip: true,
+        input_gate: lstm::InputGate::Free,
     }));
+    stacks.push(
+        Summed {
+            input: 13,
+            width: 37,
+            layers: 2,
+            output: 21,
+            bias: true,
+            input_gate: lstm::InputGate::Capped,
+        }
+        .stack(),
+    );
+    stacks.push(
+        Summed {
+            input: 13,
+            width: 21,
+            layers: 1,
+            output: 37,
+            bias: true,
+            input_gate: lstm::InputGate::Tied,
+        }
+        .stack(),
+    );
     stacks
 }
 

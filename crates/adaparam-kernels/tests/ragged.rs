@@ -7,7 +7,7 @@ use adaparam_kernels::alstm::{self, Adaptation, Latent, PolicyLayout, PolicyStar
 use adaparam_kernels::lstm;
 use adaparam_kernels::stack::{Keep, Mismatch, Stack, State, Weights};
 use proptest::prelude::*;
-use support::stack::{Case, Outcome};
+use support::stack::{Case, Outcome, Summed};
 use support::{Numbers, assert_close, engines, meeting};
 
 fn adaptive(kind: Latent, hidden: Vec<usize>) -> alstm::Shape {
@@ -37,7 +37,26 @@ fn kinds() -> Vec<Box<dyn Stack>> {
             hidden: vec![19, 6],
             bias: true,
             skip: false,
+            input_gate: lstm::InputGate::Free,
         }),
+        Summed {
+            input: 7,
+            width: 19,
+            layers: 2,
+            output: 6,
+            bias: true,
+            input_gate: lstm::InputGate::Capped,
+        }
+        .stack(),
+        Summed {
+            input: 7,
+            width: 6,
+            layers: 1,
+            output: 19,
+            bias: false,
+            input_gate: lstm::InputGate::Tied,
+        }
+        .stack(),
     ]
 }
 
@@ -184,7 +203,7 @@ proptest! {
     ) {
         let hidden = if skip { meeting(input, hidden, bias) } else { hidden };
         let stack: Box<dyn Stack> = if plain {
-            Box::new(lstm::Shape { input, hidden, bias, skip })
+            Box::new(lstm::Shape { input, hidden, bias, skip, input_gate: lstm::InputGate::Free, })
         } else {
             Box::new(alstm::Shape { input, hidden, latent, kind, summary, adaptation, layout, start, bias, skip })
         };

@@ -17,7 +17,7 @@ use adaparam_kernels::softmax::{Gradient, Projection, Softmax};
 use adaparam_kernels::stack::Stack;
 use adaparam_kernels::{Engine, Precision, lstm, sgd, sum};
 use support::Numbers;
-use support::stack::Case;
+use support::stack::{Case, Summed};
 
 /// The numbers of threads of each instruction set give the same bits in every precision that it has.
 fn same_for_all_threads<T: PartialEq>(precisions: &[Precision], work: impl Fn(&Engine) -> T) {
@@ -94,7 +94,7 @@ fn windows_of_stacks() {
     };
     let (paper, released) = (PolicyLayout::Paper, PolicyLayout::Released);
     let both = Adaptation::InputOutput;
-    let stacks: [Box<dyn Stack>; 5] = [
+    let stacks: [Box<dyn Stack>; 7] = [
         Box::new(adaptive(Latent::Recurrent, both, paper, false)),
         Box::new(adaptive(Latent::Static, Adaptation::Input, released, false)),
         Box::new(adaptive(Latent::Recurrent, Adaptation::Output, paper, true)),
@@ -103,13 +103,33 @@ fn windows_of_stacks() {
             hidden: vec![9, 2],
             bias: true,
             skip: false,
+            input_gate: lstm::InputGate::Free,
         }),
         Box::new(lstm::Shape {
             input: 3,
             hidden: vec![3, 3],
             bias: false,
             skip: true,
+            input_gate: lstm::InputGate::Free,
         }),
+        Summed {
+            input: 3,
+            width: 9,
+            layers: 2,
+            output: 2,
+            bias: true,
+            input_gate: lstm::InputGate::Capped,
+        }
+        .stack(),
+        Summed {
+            input: 3,
+            width: 2,
+            layers: 1,
+            output: 4,
+            bias: false,
+            input_gate: lstm::InputGate::Tied,
+        }
+        .stack(),
     ];
     for stack in stacks {
         for lengths in [None, Some(vec![2, 1, 2])] {

@@ -8,7 +8,7 @@ use adaparam_kernels::lstm;
 use adaparam_kernels::simd::Instructions;
 use adaparam_kernels::stack::{Keep, Mismatch, Operands, Slot, Stack, State, Weights};
 use support::engines;
-use support::stack::{Case, place};
+use support::stack::{Case, Summed, place};
 
 fn adaptive(kind: Latent, bias: bool, hidden: Vec<usize>) -> alstm::Shape {
     alstm::Shape {
@@ -31,6 +31,7 @@ fn plain(bias: bool, hidden: Vec<usize>) -> lstm::Shape {
         hidden,
         bias,
         skip: false,
+        input_gate: lstm::InputGate::Free,
     }
 }
 
@@ -41,6 +42,24 @@ fn kinds() -> Vec<Box<dyn Stack>> {
         Box::new(adaptive(Latent::Static, false, vec![19, 6])),
         Box::new(plain(true, vec![19, 6])),
         Box::new(plain(false, vec![19, 6])),
+        Summed {
+            input: 7,
+            width: 19,
+            layers: 2,
+            output: 6,
+            bias: true,
+            input_gate: lstm::InputGate::Capped,
+        }
+        .stack(),
+        Summed {
+            input: 7,
+            width: 19,
+            layers: 2,
+            output: 6,
+            bias: false,
+            input_gate: lstm::InputGate::Tied,
+        }
+        .stack(),
     ]
 }
 
@@ -624,12 +643,17 @@ fn what_a_window_computed_can_be_inspected() {
         for (slot, part) in stack.states().iter().zip(&state.parts) {
             assert!(find(&slot.name, 1) == part, "{}", slot.name);
         }
-        // A gate is between zero and one, but the third is a tanh.
+        // A gate is between zero and one, but the last but one is a tanh.
+        let weights = stack.parameters();
         for layer in 0..2 {
-            let width = [19, 6][layer];
-            for row in find(&format!("layers.{layer}.gates"), 2).chunks(4 * width) {
+            let of_hidden = &weights[place(&weights, &format!("layers.{layer}.hidden"))];
+            let [width, columns] = of_hidden.shape[..] else {
+                panic!("{of_hidden:?}");
+            };
+            let candidate = columns / width - 2;
+            for row in find(&format!("layers.{layer}.gates"), 2).chunks(columns) {
                 for (gate, values) in row.chunks(width).enumerate() {
-                    let least = if gate == 2 { -1.0 } else { 0.0 };
+                    let least = if gate == candidate { -1.0 } else { 0.0 };
                     assert!(values.iter().all(|&x| x >= least && x <= 1.0));
                 }
             }

@@ -118,6 +118,7 @@ impl StackPoint {
                 hidden,
                 bias: true,
                 skip: false,
+                input_gate: lstm::InputGate::Free,
             }),
         }
     }

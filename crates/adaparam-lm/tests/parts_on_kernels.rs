@@ -184,7 +184,7 @@ fn what_computes_is_said() {
     let kernels = machine.engine.path().name();
     for spec in every_model() {
         let cell = spec.cell.settings().kind();
-        let known = ["lstm", "adaptive-lstm"].contains(&cell);
+        let known = ["lstm", "adaptive-lstm", "melis-lstm"].contains(&cell);
         let known = known && spec.head.settings().kind() != "mixture";
         let both = format!("tensors+{kernels}");
         let expected = if known { kernels } else { &both };

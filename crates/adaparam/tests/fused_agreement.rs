@@ -6,8 +6,8 @@
 mod window;
 
 use adaparam::recurrent::{
-    AdaptiveLstmConfig, InputTying, LstmAdaptation, LstmConfig, PolicyLayout, PolicyModel,
-    PolicyStart, Summary,
+    AdaptiveLstmConfig, InputGate, InputTying, LstmAdaptation, LstmConfig, MelisLstmSettings,
+    PolicyLayout, PolicyModel, PolicyStart, StackOutput, StackSizes, Summary,
 };
 use burn::tensor::Device;
 use proptest::prelude::*;
@@ -77,6 +77,44 @@ fn the_lstm_agrees_for_every_choice() {
             for given in every_given() {
                 Window::new(config.init(&device), [4, 3], given, 1, &device)
                     .assert_fused_agrees(&format!("{config:?}, {given:?}"));
+            }
+        }
+    }
+}
+
+/// Every choice of the LSTM with a capped or tied input gate.
+fn every_melis() -> Vec<MelisLstmSettings> {
+    let mut all = Vec::new();
+    for input_gate in [InputGate::Capped, InputGate::Tied, InputGate::Free] {
+        for output in [StackOutput::Sum, StackOutput::Last] {
+            all.extend([true, false].map(|bias| MelisLstmSettings {
+                input_gate,
+                output,
+                bias,
+            }));
+        }
+    }
+    all
+}
+
+#[test]
+fn capped_and_tied_input_gates_and_sums_of_layers_agree() {
+    let device = Device::flex().autodiff();
+    for n_layers in 1..=3 {
+        for d_output in [6, 7] {
+            let sizes = StackSizes {
+                d_input: 5,
+                d_hidden: 7,
+                d_output,
+                n_layers,
+                skip: false,
+            };
+            for (seed, settings) in (0..).zip(every_melis()) {
+                for given in every_given() {
+                    let stack = settings.stack(sizes, &device).with_batch_first(false);
+                    Window::new(stack, [4, 3], given, seed, &device)
+                        .assert_fused_agrees(&format!("{settings:?}, {sizes:?}, {given:?}"));
+                }
             }
         }
     }
@@ -184,5 +222,21 @@ proptest! {
             .with_bias(bias);
         Window::new(config.init(&device), [steps, batch], given, seed, &device)
             .assert_fused_agrees(&format!("{config:?}, {steps} steps, batch {batch}, {given:?}"));
+    }
+
+    #[test]
+    fn capped_and_tied_input_gates_agree_for_any_sizes(
+        (steps, batch, d_input, d_hidden, d_output, n_layers) in sizes(),
+        choice: prop::sample::Index,
+        given in given(),
+        seed: u64,
+    ) {
+        let device = Device::flex().autodiff();
+        let choices = every_melis();
+        let settings = choices[choice.index(choices.len())].clone();
+        let sizes = StackSizes { d_input, d_hidden, d_output, n_layers, skip: false };
+        let stack = settings.stack(sizes, &device).with_batch_first(false);
+        Window::new(stack, [steps, batch], given, seed, &device)
+            .assert_fused_agrees(&format!("{settings:?}, {sizes:?}, {steps} steps, batch {batch}, {given:?}"));
     }
 }

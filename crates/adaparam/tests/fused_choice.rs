@@ -5,8 +5,9 @@
 mod window;
 
 use adaparam::recurrent::{
-    AdaptiveLstm, AdaptiveLstmConfig, Execution, InputTying, Lstm, LstmBiases, LstmCellConfig,
-    LstmConfig, Masks, PolicyModel, PolicyStart, Recurrent, Slot,
+    AdaptiveLstm, AdaptiveLstmConfig, Execution, InputGate, InputTying, Lstm, LstmBiases,
+    LstmCellConfig, LstmConfig, Masks, MelisLstmSettings, PolicyModel, PolicyStart, Recurrent,
+    Slot, StackOutput, StackSizes,
 };
 use adaparam_kernels::alstm::{
     Adaptation, Latent, PolicyLayout, PolicyStart as KernelStart, Shape, Summary,
@@ -321,6 +322,7 @@ fn the_kernels_see_the_stack_as_it_is() {
         hidden: vec![7],
         bias: false,
         skip: false,
+        input_gate: adaparam_kernels::lstm::InputGate::Free,
     };
     assert_eq!(seen(&lstm), format!("{expected:?}"));
 }
@@ -334,8 +336,25 @@ fn layers_and_kernels_mean_the_same_sizes_states_sites_and_parameters() {
             .with_n_layers(2)
             .with_bias(bias)
     };
+    let sizes = StackSizes {
+        d_input: 5,
+        d_hidden: 7,
+        d_output: 6,
+        n_layers: 2,
+        skip: false,
+    };
     let mut stacks: Vec<Box<dyn Recurrent>> = Vec::new();
     for bias in [true, false] {
+        for input_gate in [InputGate::Capped, InputGate::Tied, InputGate::Free] {
+            for output in [StackOutput::Sum, StackOutput::Last] {
+                let settings = MelisLstmSettings {
+                    input_gate,
+                    output,
+                    bias,
+                };
+                stacks.push(Box::new(settings.stack(sizes, &device)));
+            }
+        }
         stacks.push(Box::new(lstm(bias).with_d_output(Some(6)).init(&device)));
         let between = lstm(bias).with_second_bias(bias).with_inter_layer(true);
         stacks.push(Box::new(between.init(&device)));

@@ -77,7 +77,7 @@ function gateStrips(run, at, layerIndex) {
   const reading = element("output", { class: "reading" });
   const values = rowOf(gates, at);
   const units = gates.width / gates.names.length;
-  const rows = ["i", "f", "z", "o"].map((letter, gate) => {
+  const rows = gates.letters.map((letter, gate) => {
     const range = [gate * units, (gate + 1) * units];
     return pair(gates.names[gate], values.subarray(...range), gates.mean?.subarray(...range) ?? null, 1, reading, { gate: letter, layer: layerIndex });
   });

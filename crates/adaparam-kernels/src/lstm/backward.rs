@@ -5,7 +5,7 @@ use super::pass::Pass;
 use super::plan::LayerPlan;
 use super::{LayerGradients, LayerTape, Tape};
 use crate::Engine;
-use crate::cell::{Gradients, PlainCellGradient};
+use crate::cell::Gradients;
 use crate::gemm::{Factor, GROUP, Panels, Phase, product_of_rows, tile, transposed_products};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
@@ -143,7 +143,8 @@ impl Pass<'_> {
         d_state: &mut [Vec<f32>],
     ) {
         let (batch, hidden) = (self.batch(), layer.hidden);
-        let (gates, stride) = (4 * hidden, layer.gates_stride);
+        let (gates, stride) = (layer.columns, layer.gates_stride);
+        let input_gate = self.plan.shape.input_gate;
         let c = &own.c[..];
         let d_gates = Parts::new(&mut own.gates);
         let [dh, dc] = d_state else {
@@ -162,24 +163,23 @@ impl Pass<'_> {
                 Above::Carried(d) => (Some(at(d, t)), None),
             };
             let now = |carried| Writes::new(carried, row(0) * hidden + first, hidden, count, units);
-            engine.instructions().run(PlainCellGradient {
-                block: self.block(layer, rows, first, units),
-                gradients: Gradients {
-                    gates: Writes::new(
-                        &d_gates,
-                        row(t) * stride + first,
-                        stride,
-                        count,
-                        3 * hidden + units,
-                    ),
-                    c_before: at(c, t),
-                    c: at(c, t + 1),
-                    dh: now(&dh).reads(),
-                    d_carried,
-                    d_output,
-                    dc: now(&dc),
-                },
-            });
+            let block = self.block(layer, rows, first, units);
+            let gradients = Gradients {
+                gates: Writes::new(
+                    &d_gates,
+                    row(t) * stride + first,
+                    stride,
+                    count,
+                    gates - hidden + units,
+                ),
+                c_before: at(c, t),
+                c: at(c, t + 1),
+                dh: now(&dh).reads(),
+                d_carried,
+                d_output,
+                dc: now(&dc),
+            };
+            input_gate.gradient(engine.instructions(), block, gradients);
         };
         let at_once = panels.worth_a_task();
         let product = |t: usize, task: usize, rows: &Range<usize>| {

@@ -37,10 +37,9 @@ impl Plan {
             return bytes_of(kept.chain([tiles]).chain(forward.flatten()));
         }
         let backward = self.layers.iter().map(|layer| {
-            let gates = 4 * layer.hidden;
             [
-                Panels::room(path, gates, layer.to_input.len()),
-                Panels::room(path, gates, layer.to_hidden.len()),
+                Panels::room(path, layer.columns, layer.to_input.len()),
+                Panels::room(path, layer.columns, layer.to_hidden.len()),
             ]
         });
         let panels: usize = match weights {

@@ -5,7 +5,7 @@ use super::pass::Pass;
 use super::plan::LayerPlan;
 use super::{LayerTape, Tape};
 use crate::Engine;
-use crate::cell::{GATES, Kept, PlainCell};
+use crate::cell::{GATES, Kept, PreActivations};
 use crate::gemm::{GROUP, Phase, product_of_rows, tile};
 use crate::grid::{Reads, Writes};
 use crate::memory::Buffer;
@@ -125,7 +125,7 @@ impl Pass<'_> {
                         let from = (&x[rows(layer.input)], layer.input);
                         let to = &mut own.gates[rows(layer.gates_stride)];
                         let to = (to, layer.gates_stride);
-                        product_of_rows(engine, from, &panels.input, to, 4 * hidden);
+                        product_of_rows(engine, from, &panels.input, to, layer.columns);
                     }
                     let tiles = &mut tape.tiles;
                     self.layer_forward(engine, panels, layer, x, first, some, own, tiles, output);
@@ -167,12 +167,14 @@ impl Pass<'_> {
         } = panels;
         let per_block = GATES / panels.width();
         let bias = self.weights(layer).bias;
+        let (columns, input_gate) = (layer.columns, self.plan.shape.input_gate);
         let block = |t: usize, task: usize, rows: &Range<usize>, thread: usize| {
             let count = rows.len();
             let row = |step: usize| step * batch + rows.start;
             let before = Writes::new(&h, row(t) * hidden, hidden, count, hidden).reads();
             let first = task * GROUP;
             let units = GROUP.min(hidden - first);
+            let all_gates = columns - hidden + units;
             let scratch = Writes::new(&tiles, thread * GATES * batch, GATES, count, GATES);
             let cut = panels.cut(task * per_block..(task + 1) * per_block, 0..hidden);
             // SAFETY: the hidden state has rows of its size, and the tile belongs to this thread.
@@ -195,35 +197,34 @@ impl Pass<'_> {
                 row(t) * layer.gates_stride + first,
                 layer.gates_stride,
                 count,
-                3 * hidden + units,
+                all_gates,
             );
-            engine.instructions().run(PlainCell {
-                block: self.block(layer, rows, first, units),
-                kept: Kept {
-                    c_before: at(&c, t).reads(),
-                    gates,
-                    c: at(&c, t + 1),
-                    h: at(&h, t + 1),
-                    output: output.map(|output| at(output, t)),
-                },
+            let bias = (!bias.is_empty()).then(|| Reads::new(bias, first, 0, 1, all_gates));
+            let pre_activations = PreActivations {
                 tile: scratch.reads(),
                 input: Some(gates.reads()),
-                biases: [
-                    (!bias.is_empty()).then(|| Reads::new(bias, first, 0, 1, 3 * hidden + units)),
-                    None,
-                ],
-            });
+                biases: [bias, None],
+            };
+            let kept = Kept {
+                c_before: at(&c, t).reads(),
+                gates,
+                c: at(&c, t + 1),
+                h: at(&h, t + 1),
+                output: output.map(|output| at(output, t)),
+            };
+            let block = self.block(layer, rows, first, units);
+            input_gate.cell(engine.instructions(), block, kept, pre_activations);
         };
         let blocks = hidden.div_ceil(GROUP);
         let multiply_inputs = |t: usize, rows: &Range<usize>| {
             let (row, count, width) = (t * batch + rows.start, rows.len(), layer.input);
             let stride = layer.gates_stride;
             let x = Reads::new(x, row * width, width, count, width);
-            let to = Writes::new(&gates, row * stride, stride, count, 4 * hidden);
+            let to = Writes::new(&gates, row * stride, stride, count, columns);
             let all = input.cut(0..input.count(), 0..width);
             // SAFETY: the input has rows of its width, and these rows of gates belong to this team.
             unsafe {
-                tile(engine.instructions(), count, x, all, to, 4 * hidden, false);
+                tile(engine.instructions(), count, x, all, to, columns, false);
             };
         };
         let teams = self.teams(engine, layer);

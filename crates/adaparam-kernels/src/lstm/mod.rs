@@ -7,6 +7,7 @@
 mod backward;
 mod bytes;
 mod forward;
+mod input_gate;
 mod packed;
 mod pass;
 mod plan;
@@ -14,6 +15,7 @@ mod runner;
 
 use crate::gemm::Scratch;
 use crate::memory::Buffer;
+pub use input_gate::InputGate;
 use packed::LayerPanels;
 use plan::LayerPlan;
 
@@ -28,6 +30,8 @@ pub struct Shape {
     pub bias: bool,
     /// Whether a layer that is as wide as its input adds it to what it gives the layer above, or out of the stack.
     pub skip: bool,
+    /// How much a cell may write.
+    pub input_gate: InputGate,
 }
 
 impl Shape {
@@ -55,7 +59,7 @@ impl Shape {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turned(pub Shape);
 
-/// Parameters of one layer. Matrices lie by rows as `[in, out]`, or in a [`Turned`] stack as `[out, in]`.
+/// Parameters of one layer, where a tied one has `3 hidden` in place of `4 hidden`. Matrices lie by rows as `[in, out]`, or in a [`Turned`] stack as `[out, in]`.
 #[derive(Clone, Copy)]
 struct LayerWeights<'a> {
     /// `[input, 4 hidden]`.

@@ -29,7 +29,7 @@ impl Packed {
                 let source = if plan.is_turned {
                     Source::Columns(matrix, rows)
                 } else {
-                    Source::Rows(matrix, 4 * layer.hidden)
+                    Source::Rows(matrix, layer.columns)
                 };
                 [(source, rows)]
             };
@@ -50,7 +50,7 @@ impl LayerPanels {
         layer: &LayerPlan,
         weights: &LayerWeights<'_>,
     ) {
-        let gates = 4 * layer.hidden;
+        let gates = layer.columns;
         let source = |matrix, columns| {
             let source = if is_turned {
                 Source::Rows(matrix, columns)

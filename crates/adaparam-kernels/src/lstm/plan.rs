@@ -17,6 +17,8 @@ pub(super) struct LayerPlan {
     pub(super) index: usize,
     pub(super) input: usize,
     pub(super) hidden: usize,
+    /// Columns of all its gates.
+    pub(super) columns: usize,
     /// From one row of gates on the tape to the next.
     pub(super) gates_stride: usize,
     /// Whether the input is added to what leaves the layer upwards.
@@ -36,15 +38,17 @@ pub(super) struct LayerPlan {
 impl Plan {
     pub(super) fn new(shape: &Shape, is_turned: bool) -> Self {
         let layers = shape.hidden.iter().enumerate();
+        let gates = shape.input_gate.gates();
         let layers = layers.map(|(index, &hidden)| LayerPlan {
             index,
             input: shape.input_of(index),
             hidden,
-            gates_stride: odd_lines(4 * hidden),
+            columns: gates * hidden,
+            gates_stride: odd_lines(gates * hidden),
             skips: shape.skips(index),
             gives_sum: shape.skips(index) && index + 1 < shape.layers(),
-            gates: contiguous_groups(4 * hidden),
-            units: unit_groups(hidden, &[0], 4),
+            gates: contiguous_groups(gates * hidden),
+            units: unit_groups(hidden, &[0], gates),
             to_input: contiguous_groups(shape.input_of(index)),
             to_hidden: contiguous_groups(hidden),
         });
@@ -67,7 +71,7 @@ impl LayerPlan {
         Common {
             matrix: gates,
             stride: self.gates_stride,
-            columns: 4 * self.hidden,
+            columns: self.columns,
             is_left: is_turned,
         }
     }

@@ -24,7 +24,7 @@ impl Stack for Shape {
     fn parameters(&self) -> Vec<Slot> {
         let of_layer = |(index, &hidden): (usize, &usize)| {
             let name = |name: &str| format!("layers.{index}.{name}");
-            let gates = 4 * hidden;
+            let gates = self.input_gate.gates() * hidden;
             [
                 Some(Slot::new(name("input"), [self.input_of(index), gates])),
                 Some(Slot::new(name("hidden"), [hidden, gates])),
@@ -229,7 +229,7 @@ impl Runner for LstmRunner {
                 columns: 0..width,
             };
             let kept = [
-                kept("gates", &tape.gates[..], layer.gates_stride, 4 * hidden),
+                kept("gates", &tape.gates[..], layer.gates_stride, layer.columns),
                 kept("hidden", &tape.h[batch * hidden..], hidden, hidden),
                 kept("cell", &tape.c[batch * hidden..], hidden, hidden),
             ];

@@ -1,19 +1,23 @@
-//! Stacks one after the other, with dropout of what goes from one to the next and of nothing that is carried.
+//! Stacks one after the other, with dropout of what goes from one to the next.
 
 use super::{Keep, Mismatch, Operands, Runner, Seen, Sizes, Slot, Stack, State, Weights, bytes_of};
 use crate::Engine;
 use crate::embedding::apply_mask;
 use crate::memory::Buffer;
+use crate::reduce::add;
 use std::fmt;
 use std::ops::Range;
 
-/// Stacks of one layer each, where a layer reads the output of the one below with a mask, and nothing else is dropped.
+/// Stacks of one layer each, where a layer reads the output of the one below with a mask. Nothing else is dropped, unless layers keep
+/// [sites of their own](Self::with_own_sites). The chain gives what its last layer gives, or [the sum](Self::summed) of all.
 ///
 /// The site `layers.1.inter_layer` is the mask of what the second layer reads. It may be `[batch, width]` like every mask, or
 /// `[steps, batch, width]`: another one at every step.
 #[derive(Debug)]
 pub struct Chain {
     layers: Vec<Box<dyn Stack>>,
+    has_own_sites: bool,
+    is_summed: bool,
 }
 
 impl Chain {
@@ -32,7 +36,40 @@ impl Chain {
             let (below, above) = (pair[0].d_output(), pair[1].d_input());
             assert_eq!(below, above, "a layer reads what the one below gives");
         }
-        Self { layers }
+        Self {
+            layers,
+            has_own_sites: false,
+            is_summed: false,
+        }
+    }
+
+    /// The same chain, whose layers drop what they drop by themselves too.
+    #[must_use]
+    pub fn with_own_sites(mut self) -> Self {
+        self.has_own_sites = true;
+        self
+    }
+
+    /// The same chain, which gives the sum of what its layers give, before dropout.
+    ///
+    /// # Panics
+    /// If they are not of one width.
+    #[must_use]
+    pub fn summed(mut self) -> Self {
+        let mut layers = self.layers.iter();
+        let of_one_width = layers.all(|layer| layer.d_output() == self.d_output());
+        assert!(of_one_width, "a sum is of layers of one width");
+        self.is_summed = true;
+        self
+    }
+
+    /// The sites of a layer that are within it.
+    fn own_sites(&self, layer: &dyn Stack) -> Vec<Slot> {
+        if self.has_own_sites {
+            layer.sites()
+        } else {
+            Vec::new()
+        }
     }
 
     /// Where the slots of each layer are among those of all.
@@ -89,31 +126,47 @@ impl Stack for Chain {
     }
 
     fn sites(&self) -> Vec<Slot> {
-        let above = self.layers.iter().enumerate().skip(1);
-        above
-            .map(|(index, layer)| Slot::new(renamed(index, "inter_layer"), [layer.d_input()]))
-            .collect()
+        let layers = self.layers.iter().enumerate();
+        let sites = layers.flat_map(|(index, layer)| {
+            let below = || Slot::new(renamed(index, "inter_layer"), [layer.d_input()]);
+            let own = of_layer(index, self.own_sites(&**layer));
+            own.into_iter().chain((index > 0).then(below))
+        });
+        sites.collect()
     }
 
     fn runner(&self, weights: Weights) -> Box<dyn Runner> {
         let parameters = self.ranges(|layer| layer.parameters().len());
         let states = self.ranges(|layer| layer.states().len());
+        let mut end = 0;
+        let layers = self.layers.iter().enumerate();
+        let own_sites = layers.map(|(index, layer)| {
+            // Behind the sites within the layer below is that of what it reads; the first has none.
+            let start = end + usize::from(index > 1);
+            end = start + self.own_sites(&**layer).len();
+            start..end
+        });
+        let own_sites: Vec<_> = own_sites.collect();
         let ranges = parameters.into_iter().zip(states);
         let links = self.layers.iter().zip(ranges).enumerate();
         let links = links.map(|(index, (layer, (parameters, states)))| Link {
             runner: layer.runner(weights),
             width: layer.d_output(),
             parameters,
-            states,
-            // The site of the layer above is the one of its number among those that read a layer.
-            above: (index + 1 < self.layers.len()).then_some(index),
+            state: OwnState {
+                at: states,
+                empty: State::default(),
+            },
+            own_sites: own_sites[index].clone(),
+            above: own_sites.get(index + 1).map(|own| own.end),
             given: Buffer::default(),
             d_given: Buffer::default(),
         });
         Box::new(ChainRunner {
             sizes: Sizes::of(self),
-            sites: self.sites(),
             links: links.collect(),
+            is_summed: self.is_summed,
+            recorded: None,
         })
     }
 }
@@ -123,10 +176,12 @@ struct Link {
     runner: Box<dyn Runner>,
     width: usize,
     parameters: Range<usize>,
-    states: Range<usize>,
+    state: OwnState,
+    /// The sites within it.
+    own_sites: Range<usize>,
     /// The site of what the layer above reads, if there is one.
     above: Option<usize>,
-    /// What goes there, after dropout, and its gradient.
+    /// What goes there, after dropout, and its gradient. The last layer's is there for the sum only.
     given: Buffer,
     d_given: Buffer,
 }
@@ -136,7 +191,7 @@ impl Link {
     fn operands<'a>(&self, all: &Operands<'a>, x: &'a [f32]) -> Operands<'a> {
         Operands {
             weights: &all.weights[self.parameters.clone()],
-            masks: &[],
+            masks: all.masks.get(self.own_sites.clone()).unwrap_or_default(),
             x,
             ..*all
         }
@@ -146,26 +201,39 @@ impl Link {
         let site = self.above?;
         all.masks.get(site).copied().flatten()
     }
+}
 
-    /// The part of a state that is this layer's, while it is at work on it.
-    fn lend(&self, state: &mut State) -> State {
-        let parts = &mut state.parts[self.states.clone()];
-        State {
-            parts: parts.iter_mut().map(std::mem::take).collect(),
-        }
+/// The part of a state that is a layer's.
+struct OwnState {
+    at: Range<usize>,
+    /// Empty lists, which stand in its place while the layer is at work on it.
+    empty: State,
+}
+
+impl OwnState {
+    fn borrow(&mut self, state: &mut State) -> State {
+        let mut borrowed = std::mem::take(&mut self.empty);
+        borrowed.parts.resize_with(self.at.len(), Vec::new);
+        borrowed
+            .parts
+            .swap_with_slice(&mut state.parts[self.at.clone()]);
+        borrowed
     }
 
-    fn give_back(&self, state: &mut State, lent: State) {
-        for (part, own) in state.parts[self.states.clone()].iter_mut().zip(lent.parts) {
-            *part = own;
-        }
+    fn give_back(&mut self, state: &mut State, mut borrowed: State) {
+        borrowed
+            .parts
+            .swap_with_slice(&mut state.parts[self.at.clone()]);
+        self.empty = borrowed;
     }
 }
 
 struct ChainRunner {
     sizes: Sizes,
-    sites: Vec<Slot>,
     links: Vec<Link>,
+    is_summed: bool,
+    /// Steps and rows of the window that can be passed backward.
+    recorded: Option<(usize, usize)>,
 }
 
 impl fmt::Debug for ChainRunner {
@@ -178,19 +246,8 @@ impl fmt::Debug for ChainRunner {
 impl ChainRunner {
     /// As [`Sizes::operands`], where masks between layers may have a row for every step.
     fn check(&self, operands: &Operands<'_>) -> Result<(), Mismatch> {
-        let mut masks = operands.masks.to_vec();
-        for site in self.links.iter().filter_map(|link| link.above) {
-            if let Some(mask) = masks.get_mut(site).and_then(Option::as_mut) {
-                let numbers = operands.batch * self.sites[site].numbers();
-                if mask.len() == operands.steps * numbers {
-                    *mask = &mask[..numbers];
-                }
-            }
-        }
-        self.sizes.operands(&Operands {
-            masks: &masks,
-            ..*operands
-        })
+        let between = |site| self.links.iter().any(|link| link.above == Some(site));
+        self.sizes.operands_with(operands, between)
     }
 }
 
@@ -218,21 +275,30 @@ impl Runner for ChainRunner {
             let link = &mut rest[0];
             let x = below.last().map_or(operands.x, |below| &below.given[..]);
             let own = link.operands(operands, x);
-            let mut lent = link.lend(state);
+            let mut own_state = link.state.borrow(state);
             let mut given = std::mem::take(&mut link.given);
-            let to: &mut [f32] = if link.above.is_some() {
+            let to: &mut [f32] = if link.above.is_some() || self.is_summed {
                 given.resize(rows * link.width);
                 &mut given
             } else {
                 &mut *output
             };
-            let done = link.runner.forward(engine, &own, keep, &mut lent, to);
-            if let Some(mask) = link.mask_above(operands) {
-                apply_mask(engine, to, mask);
-            }
+            let done = link.runner.forward(engine, &own, keep, &mut own_state, to);
             link.given = given;
-            link.give_back(state, lent);
+            link.state.give_back(state, own_state);
             done?;
+            self.recorded = None;
+            match (self.is_summed, index) {
+                (false, _) => {}
+                (true, 0) => output.copy_from_slice(&link.given),
+                (true, _) => add(output, &link.given),
+            }
+            if let Some(mask) = link.mask_above(operands) {
+                apply_mask(engine, &mut link.given, mask);
+            }
+        }
+        if keep == Keep::Tape {
+            self.recorded = Some((operands.steps, operands.batch));
         }
         Ok(())
     }
@@ -251,6 +317,9 @@ impl Runner for ChainRunner {
         self.sizes.output("d_output", d_output, operands)?;
         self.sizes.x("d_x", d_x.len(), operands)?;
         self.sizes.gradients(gradients)?;
+        operands.follows("a forward pass that keeps its tape", self.recorded)?;
+        engine.must_learn()?;
+        self.recorded = None;
         for index in (0..self.links.len()).rev() {
             let (below, rest) = self.links.split_at_mut(index);
             let link = &mut rest[0];
@@ -267,16 +336,20 @@ impl Runner for ChainRunner {
                 &mut *d_x
             };
             let d_own: &[f32] = if link.above.is_some() {
+                if self.is_summed {
+                    add(&mut link.d_given, d_output);
+                }
                 &link.d_given
             } else {
                 d_output
             };
             let own = link.operands(operands, x);
-            let mut lent = link.lend(d_state);
+            let mut d_own_state = link.state.borrow(d_state);
             let gradients = &mut gradients[link.parameters.clone()];
             let runner = &mut link.runner;
-            let done = runner.through_time(engine, &own, d_own, &mut lent, d_input, gradients);
-            link.give_back(d_state, lent);
+            let done =
+                runner.through_time(engine, &own, d_own, &mut d_own_state, d_input, gradients);
+            link.state.give_back(d_state, d_own_state);
             done?;
             if let Some(below) = below {
                 if let Some(mask) = below.mask_above(operands) {
@@ -322,12 +395,11 @@ impl Runner for ChainRunner {
 
     fn bytes(&self, engine: &Engine, keep: Keep, steps: usize, batch: usize) -> usize {
         let links = self.links.iter();
-        let between = links.clone().filter(|link| link.above.is_some());
-        let buffers = match keep {
-            Keep::Tape => 2,
-            Keep::State => 1,
-        };
-        let between = between.map(|link| buffers * steps * batch * link.width);
+        let between = links.clone().map(|link| {
+            let (is_read, is_kept) = (link.above.is_some(), keep == Keep::Tape);
+            let buffers = usize::from(is_read || self.is_summed) + usize::from(is_read && is_kept);
+            buffers * steps * batch * link.width
+        });
         let own = links.map(|link| link.runner.bytes(engine, keep, steps, batch));
         own.sum::<usize>() + bytes_of(between)
     }

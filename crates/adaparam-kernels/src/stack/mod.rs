@@ -11,7 +11,9 @@
 //! use adaparam_kernels::{Engine, lstm};
 //!
 //! # fn main() -> Result<(), Mismatch> {
-//! let stack: Box<dyn Stack> = Box::new(lstm::Shape { input: 3, hidden: vec![4], bias: true, skip: false });
+//! let input_gate = lstm::InputGate::Free;
+//! let shape = lstm::Shape { input: 3, hidden: vec![4], bias: true, skip: false, input_gate };
+//! let stack: Box<dyn Stack> = Box::new(shape);
 //! let (steps, batch) = (5, 2);
 //! let weights: Vec<Vec<f32>> = stack.parameters().iter().map(|slot| vec![0.1; slot.numbers()]).collect();
 //! let weights: Vec<&[f32]> = weights.iter().map(Vec::as_slice).collect();
@@ -38,16 +40,20 @@
 //! ```
 
 mod chain;
+mod dropped_where_read;
 mod inspect;
 mod mismatch;
+mod projected;
 mod ragged;
 mod sizes;
 mod two_biases;
 
 use crate::Engine;
 pub use chain::Chain;
+pub use dropped_where_read::DroppedWhereRead;
 pub(crate) use inspect::{Kept, show};
 pub use mismatch::Mismatch;
+pub use projected::Projected;
 pub(crate) use ragged::{Ragged, clear_behind};
 pub(crate) use sizes::Sizes;
 use std::fmt::Debug;
@@ -196,7 +202,7 @@ pub trait Runner: Debug + Send + Sync {
     fn pack(&mut self, engine: &Engine, weights: &[&[f32]]) -> Result<(), Mismatch>;
 
     /// Runs a window. `state` is the initial state and becomes the final one; `output` becomes the hidden states of the highest
-    /// layer before dropout, `[steps, batch, d_output]`.
+    /// layer before dropout, or what the stack makes of its layers', `[steps, batch, d_output]`.
     ///
     /// # Errors
     /// If weights of this instruction set and precision are not packed, or something has not the size that it must have. Nothing is changed then.

@@ -40,6 +40,15 @@ impl Sizes {
     }
 
     pub(crate) fn operands(&self, operands: &Operands<'_>) -> Result<(), Mismatch> {
+        self.operands_with(operands, |_| false)
+    }
+
+    /// The same where the masks of some sites, given by number, may have rows for every step.
+    pub(crate) fn operands_with(
+        &self,
+        operands: &Operands<'_>,
+        may_change: impl Fn(usize) -> bool,
+    ) -> Result<(), Mismatch> {
         self.weights(operands.weights)?;
         let Operands { steps, batch, .. } = *operands;
         if batch == 0 {
@@ -48,8 +57,12 @@ impl Sizes {
         if !operands.masks.is_empty() {
             count("masks", operands.masks.len(), self.sites.len())?;
         }
-        for (slot, mask) in self.sites.iter().zip(operands.masks) {
+        for (index, (slot, mask)) in self.sites.iter().zip(operands.masks).enumerate() {
             if let Some(mask) = mask {
+                let of_steps = every_step(operands, slot.numbers());
+                if mask.len() == of_steps && may_change(index) {
+                    continue;
+                }
                 length("masks", &slot.name, mask.len(), times(batch, slot))?;
             }
         }

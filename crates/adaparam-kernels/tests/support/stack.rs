@@ -2,7 +2,10 @@
 
 use super::Numbers;
 use adaparam_kernels::Engine;
-use adaparam_kernels::stack::{Keep, Operands, Runner, Slot, Stack, State, Weights};
+use adaparam_kernels::lstm::{InputGate, Shape};
+use adaparam_kernels::stack::{
+    Chain, DroppedWhereRead, Keep, Operands, Projected, Runner, Slot, Stack, State, Weights,
+};
 
 /// What a window is computed from, and the gradients that come from outside.
 #[derive(Clone, Debug)]
@@ -150,4 +153,31 @@ impl Case {
 /// Where the slot of that name is.
 pub(crate) fn place(slots: &[Slot], name: &str) -> usize {
     slots.iter().position(|slot| slot.name == name).unwrap()
+}
+
+/// Layers of one width whose outputs are added up and projected, with dropout wherever there can be some.
+#[derive(Clone, Debug)]
+pub(crate) struct Summed {
+    pub(crate) input: usize,
+    pub(crate) width: usize,
+    pub(crate) layers: usize,
+    pub(crate) output: usize,
+    pub(crate) bias: bool,
+    pub(crate) input_gate: InputGate,
+}
+
+impl Summed {
+    pub(crate) fn stack(&self) -> Box<dyn Stack> {
+        let layers = (0..self.layers).map(|index| -> Box<dyn Stack> {
+            Box::new(DroppedWhereRead::new(Box::new(Shape {
+                input: if index == 0 { self.input } else { self.width },
+                hidden: vec![self.width],
+                bias: self.bias,
+                skip: false,
+                input_gate: self.input_gate,
+            })))
+        });
+        let chain = Chain::new(layers.collect()).with_own_sites().summed();
+        Box::new(Projected::new(Box::new(chain), self.output))
+    }
 }

@@ -72,6 +72,13 @@ pub trait Cell: Module + ModuleDisplay + Sync + Debug + 'static {
         let _ = layers;
         None
     }
+
+    /// The same for layers that give the sum of what each gives; see [`StackOutput::Sum`](super::StackOutput::Sum).
+    #[cfg(feature = "kernels")]
+    fn fused_sum(layers: &[Self]) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {
+        let _ = layers;
+        None
+    }
 }
 
 /// About what steps keep whose products are those with every matrix: what comes of each, and what is made of that.

@@ -93,7 +93,7 @@ impl MelisLstmSettings {
 
 impl InputGate {
     /// The gates: `i, f, z, o`, or `f, z, o`.
-    fn gates(self) -> usize {
+    pub(super) fn gates(self) -> usize {
         match self {
             Self::Free | Self::Capped => 4,
             Self::Tied => 3,
@@ -123,9 +123,9 @@ pub struct MelisLstmCell {
     /// `b` of all gates, `[4H]` or `[3H]`.
     pub bias: Option<Param<Tensor<1>>>,
     #[module(skip)]
-    input_gate: InputGate,
+    pub(super) input_gate: InputGate,
     #[module(skip)]
-    reads_a_layer: bool,
+    pub(super) reads_a_layer: bool,
 }
 
 impl MelisLstmCell {
@@ -209,5 +209,15 @@ impl Cell for MelisLstmCell {
 
     fn name() -> &'static str {
         "MelisLstm"
+    }
+
+    #[cfg(feature = "kernels")]
+    fn fused(layers: &[Self]) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {
+        Some(Box::new(super::fused::melis_lstm::stack(layers)?))
+    }
+
+    #[cfg(feature = "kernels")]
+    fn fused_sum(layers: &[Self]) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {
+        Some(Box::new(super::fused::melis_lstm::summed(layers)?))
     }
 }

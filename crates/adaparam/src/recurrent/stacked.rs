@@ -1,3 +1,5 @@
+#[cfg(feature = "kernels")]
+use adaparam_kernels::stack::Projected;
 use burn::module::{Content, DisplaySettings, Module, ModuleDisplay, Param};
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -277,13 +279,16 @@ impl<C: Cell> Recurrent for Stacked<C> {
 
     #[cfg(feature = "kernels")]
     fn fused(&self) -> Option<Box<dyn adaparam_kernels::stack::Stack>> {
-        if self.output == StackOutput::Sum && (self.layers.len() > 1 || self.projection.is_some()) {
-            None
-        } else if self.skip {
-            C::fused_with_skip(&self.layers)
-        } else {
-            C::fused(&self.layers)
-        }
+        let layers = match (self.output, self.skip) {
+            (StackOutput::Last, false) => C::fused(&self.layers),
+            (StackOutput::Last, true) => C::fused_with_skip(&self.layers),
+            (StackOutput::Sum, false) => C::fused_sum(&self.layers),
+            (StackOutput::Sum, true) => None,
+        }?;
+        Some(match &self.projection {
+            Some(projection) => Box::new(Projected::new(layers, projection.lazy_shape()[1])),
+            None => layers,
+        })
     }
 
     #[cfg(feature = "kernels")]

@@ -4,7 +4,7 @@ use super::Step;
 use crate::alstm::plan::Segment;
 use crate::alstm::pointwise::{AddShares, InputGradient, StaticLatentGradient};
 use crate::alstm::tape::tile_len;
-use crate::cell::{Block, Gradients, PlainCellGradient};
+use crate::cell::{Block, Free, Gradients, PlainCellGradient};
 use crate::gemm::{GROUP, tile};
 use crate::grid::{Reads, Writes};
 
@@ -72,6 +72,7 @@ impl Step<'_> {
                 .map(|mask| self.mask(mask, latent, first, units));
             if self.pass.plan.is_recurrent() {
                 instructions.run(PlainCellGradient {
+                    input_gate: Free,
                     block: Block {
                         rows,
                         units,

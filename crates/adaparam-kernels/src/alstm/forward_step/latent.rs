@@ -2,7 +2,7 @@
 
 use super::Step;
 use crate::alstm::pointwise::StaticLatent;
-use crate::cell::{Block, GATES, Kept, PlainCell};
+use crate::cell::{Block, Free, GATES, Kept, PlainCell, PreActivations};
 use crate::gemm::{GROUP, tile};
 use crate::grid::Reads;
 
@@ -69,6 +69,7 @@ impl Step<'_> {
         let all_gates = 3 * s.latent + units;
         let bias = |bias: &[f32]| Some(Reads::new(bias, first, 0, 1, all_gates));
         instructions.run(PlainCell {
+            input_gate: Free,
             block: Block {
                 rows,
                 units,
@@ -90,12 +91,14 @@ impl Step<'_> {
                 h: z,
                 output: None,
             },
-            tile,
-            input: None,
-            biases: [
-                bias(weights.latent_input_bias),
-                bias(weights.latent_hidden_bias),
-            ],
+            pre_activations: PreActivations {
+                tile,
+                input: None,
+                biases: [
+                    bias(weights.latent_input_bias),
+                    bias(weights.latent_hidden_bias),
+                ],
+            },
         });
     }
 }

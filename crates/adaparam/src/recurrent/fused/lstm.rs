@@ -1,4 +1,4 @@
-use adaparam_kernels::lstm::Shape;
+use adaparam_kernels::lstm::{InputGate, Shape};
 use adaparam_kernels::stack::{Chain, Stack, TwoBiases};
 
 use super::arguments::has_shape;
@@ -37,6 +37,7 @@ fn plain(layers: &[LstmCell], skip: bool) -> Option<Box<dyn Stack>> {
             .collect(),
         bias: first.bias.is_some(),
         skip,
+        input_gate: InputGate::Free,
     };
     let two = first.bias_hidden.is_some();
     let mut layers = layers.iter().enumerate();

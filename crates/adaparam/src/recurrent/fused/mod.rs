@@ -10,6 +10,7 @@ mod between;
 mod engine;
 mod gate_share;
 pub(crate) mod lstm;
+pub(crate) mod melis_lstm;
 mod operation;
 mod packing;
 mod pointwise;

@@ -81,7 +81,7 @@ impl DerefMut for Loan {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use adaparam_kernels::lstm::Shape;
+    use adaparam_kernels::lstm::{InputGate, Shape};
 
     use super::*;
 
@@ -91,6 +91,7 @@ mod tests {
             hidden: vec![3],
             bias: true,
             skip: false,
+            input_gate: InputGate::Free,
         }
     }
 
