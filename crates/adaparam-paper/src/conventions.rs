@@ -1,6 +1,6 @@
 //! What holds for every layer of a network: how weights start, what policies look at, whether the last layer has a bias.
 //!
-//! The usual conventions are those of the recorded experiments; the others are readings of what the paper leaves open.
+//! The usual conventions are those of the tail regression and of digits; the others are readings of what the paper leaves open.
 
 use adaparam::policy::PolicyNetwork;
 use adaparam::semi_orthogonal_with_gain;
@@ -9,7 +9,7 @@ use burn::module::Param;
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::network::ActivationKind;
+use crate::network::{ActivationKind, LayerSpec};
 
 /// What holds for every layer of a network.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -66,6 +66,47 @@ impl Default for Conventions {
 impl Conventions {
     pub(crate) fn are_usual(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Those that say something about these layers, and the usual ones for the rest: two readings that mean the same network
+    /// give the same one.
+    pub(crate) fn for_layers(self, layers: &[LayerSpec]) -> Self {
+        let is_static = |layer: &LayerSpec| matches!(layer, LayerSpec::Static { .. });
+        let is_plain = |layer: &LayerSpec| match layer {
+            LayerSpec::Static { activation, .. }
+            | LayerSpec::Io { activation, .. }
+            | LayerSpec::Sva { activation, .. } => *activation == ActivationKind::Identity,
+        };
+        let weights = match self.weights {
+            WeightStart::SemiOrthogonalByActivation if layers.iter().all(is_plain) => {
+                WeightStart::SemiOrthogonal(1.0)
+            }
+            weights => weights,
+        };
+        let usual = Self::default();
+        // Adaptive layers start semi-orthogonal anyway.
+        let starts_so_anyway =
+            weights == WeightStart::SemiOrthogonal(1.0) && !layers.iter().any(is_static);
+        let conventions = Self {
+            weights: if starts_so_anyway {
+                usual.weights
+            } else {
+                weights
+            },
+            last_bias: self.last_bias,
+            ..usual
+        };
+        if layers.iter().all(is_static) {
+            return conventions;
+        }
+        Self {
+            policy_weights: self.policy_weights,
+            context: match self.context {
+                PolicyContext::NetworkInput if layers.len() == 1 => PolicyContext::LayerInput,
+                context => context,
+            },
+            ..conventions
+        }
     }
 
     /// Checks every value; `place` is the key under which these stand.

@@ -10,7 +10,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::claim::{ClaimId, JudgedBy, Wording};
-use crate::conventions::Conventions;
+use crate::conventions::{Conventions, PolicyContext, WeightStart};
 use crate::cross_entropy::mean_cross_entropy;
 use crate::decision::{at_least, exceeded_if, lower};
 use crate::finding::{ACCURACY, Comparison, spread_in_words};
@@ -123,31 +123,34 @@ pub enum Role {
 impl ImageConfig {
     /// The paper's protocol on MNIST.
     pub fn full(seeds: u64) -> Self {
-        Self {
-            scale: Scale::Full,
-            seeds: (1..=seeds).collect(),
-            pixels: PixelScale::Standardised,
-            sampling: Sampling::default(),
-            models: table_one(&Sizes::MNIST, PAPER_STEPS),
-        }
+        Self::of(&Reading::nearest(), seeds, PAPER_STEPS)
     }
 
     /// The rows that 450 test images of 8×8 pixels can tell apart, with networks in proportion: the deep network and one
     /// adaptive layer of its size, and the deep network with Adam, by which the comparison is to be read.
     pub fn quick(seeds: u64) -> Self {
-        let mut models = table_one(&Sizes::DIGITS, 10_000);
+        let mut all = Self::of(&Reading::digits(), seeds, 10_000);
         let is_deep_with_adam =
             |model: &ImageModel| model.role == Role::Beside && model.network.name.starts_with(DEEP);
-        models.retain(|model| {
+        all.models.retain(|model| {
             matches!(model.role, Role::Deep | Role::LargeAdaptive) || is_deep_with_adam(model)
         });
-        for model in &mut models {
+        for model in &mut all.models {
             model.paper = None;
         }
         Self {
             scale: Scale::Quick,
-            models,
-            ..Self::full(seeds)
+            ..all
+        }
+    }
+
+    fn of(reading: &Reading, seeds: u64, steps: usize) -> Self {
+        Self {
+            scale: Scale::Full,
+            seeds: (1..=seeds).collect(),
+            pixels: PixelScale::Standardised,
+            sampling: reading.sampling,
+            models: table_one(reading, steps),
         }
     }
 
@@ -221,32 +224,79 @@ impl ImageConfig {
     }
 }
 
-/// The widths that bring each row of Table 1 to its size.
-struct Sizes {
-    deep: usize,
-    small: (usize, usize),
+/// What the rows of Table 1 are made of: sizes, and what the paper leaves open.
+struct Reading {
+    /// Hidden layers of the deep static network, all of one width.
+    deep: Vec<usize>,
+    /// Rank of the small adaptive layer.
+    small_rank: usize,
     large_rank: usize,
+    /// Width and rank of the hidden layers of the deep adaptive network.
     deep_adaptive: (usize, usize),
+    /// Of the small layer.
+    small_policy: PolicySpec,
+    policy: PolicySpec,
+    /// Whether the deep adaptive network ends in a static layer, behind three adaptive ones.
+    ends_static: bool,
+    conventions: Conventions,
+    sampling: Sampling,
 }
 
-impl Sizes {
-    /// 7,850 for the logistic regression, then 99,670, 7,948, 99,487 and 99,803.
-    const MNIST: Self = Self {
-        deep: 110,
-        small: (8, 2),
-        large_rank: 63,
-        deep_adaptive: (50, 53),
-    };
-    /// In proportion to 64 pixels: 650 for the logistic regression, then about 8 K for the large rows.
-    const DIGITS: Self = Self {
-        deep: 60,
-        small: (6, 2),
-        large_rank: 57,
-        deep_adaptive: (24, 30),
-    };
+fn linear(initial: f64) -> PolicySpec {
+    PolicySpec::Linear {
+        initial,
+        squash: ActivationKind::Identity,
+    }
 }
 
-fn table_one(sizes: &Sizes, steps: usize) -> Vec<ImageModel> {
+impl Reading {
+    /// The nearest to Table 1 that `reproduce mnist --search` found: 7,840 parameters for the logistic regression, then 99,700,
+    /// 8,050, 99,550 and 99,788. A policy looks at what the first matrix of its layer gives.
+    fn nearest() -> Self {
+        Self {
+            deep: vec![100; 3],
+            small_rank: 10,
+            large_rank: 110,
+            deep_adaptive: (50, 78),
+            small_policy: linear(0.0),
+            policy: linear(0.0),
+            ends_static: true,
+            conventions: Conventions {
+                weights: WeightStart::SemiOrthogonalByActivation,
+                policy_weights: WeightStart::SemiOrthogonal(1.0),
+                context: PolicyContext::Projection,
+                last_bias: false,
+            },
+            sampling: Sampling::WithReplacement,
+        }
+    }
+
+    /// For digits of 64 pixels, in proportion: 650 parameters for the logistic regression, then about 8 K for the large rows. What
+    /// the paper leaves open was searched for on MNIST only; here everything is as a layer has it by itself.
+    fn digits() -> Self {
+        Self {
+            deep: vec![60; 2],
+            small_rank: 6,
+            large_rank: 57,
+            deep_adaptive: (24, 30),
+            // A linear policy of all pixels takes half of the small row's parameters for each singular value; through a narrow
+            // latent it leaves more of them to the layer.
+            small_policy: PolicySpec::Mlp {
+                latent: 2,
+                hidden: Vec::new(),
+                activation: ActivationKind::Identity,
+                squash: ActivationKind::Identity,
+                initial: None,
+            },
+            policy: linear(1.0),
+            ends_static: false,
+            conventions: Conventions::default(),
+            sampling: Sampling::WithoutReplacement,
+        }
+    }
+}
+
+fn table_one(reading: &Reading, steps: usize) -> Vec<ImageModel> {
     let sgd = FitSpec {
         optimiser: OptimiserKind::Sgd,
         learning_rate: 0.001,
@@ -254,81 +304,68 @@ fn table_one(sizes: &Sizes, steps: usize) -> Vec<ImageModel> {
         steps,
     };
     let fixed = |width, activation| LayerSpec::Static { width, activation };
-    let sva = |width, rank, policy| LayerSpec::Sva {
+    let sva = |width, rank, policy: &PolicySpec| LayerSpec::Sva {
         width,
         rank,
         activation: ActivationKind::Identity,
-        policy,
+        policy: policy.clone(),
         bias: BiasKind::Static,
     };
-    let linear = PolicySpec::Linear {
-        initial: 1.0,
-        squash: ActivationKind::Identity,
-    };
-    // A linear policy of 784 inputs takes half of the small row's parameters for each singular value; through a
-    // narrow latent it leaves more of them to the layer.
-    let (small_rank, latent) = sizes.small;
-    let narrow = PolicySpec::Mlp {
-        latent,
-        hidden: Vec::new(),
-        activation: ActivationKind::Identity,
-        squash: ActivationKind::Identity,
-        initial: None,
-    };
-    let row = |role, name: &str, train, test, layers| ImageModel {
+    let row = |role, name: &str, train, test, layers: Vec<LayerSpec>| ImageModel {
         role,
         paper: Some(PaperRow { train, test }),
         train: sgd.clone(),
         network: NetworkSpec {
             name: name.to_owned(),
+            conventions: reading.conventions.for_layers(&layers),
             layers,
-            conventions: Conventions::default(),
         },
     };
-    let (width, rank) = sizes.deep_adaptive;
+    let last = fixed(10, ActivationKind::Identity);
+    let hidden = reading.deep.iter();
+    let hidden = hidden.map(|&width| fixed(width, ActivationKind::Relu));
+    let (width, rank) = reading.deep_adaptive;
+    let adaptive = sva(width, rank, &reading.policy);
+    let deep_adaptive = if reading.ends_static {
+        vec![adaptive.clone(), adaptive.clone(), adaptive, last.clone()]
+    } else {
+        vec![adaptive.clone(), adaptive, sva(10, rank, &reading.policy)]
+    };
     let mut rows = vec![
         row(
             Role::Logistic,
             "logistic regression",
             92.00,
             92.14,
-            vec![fixed(10, ActivationKind::Identity)],
+            vec![last.clone()],
         ),
         row(
             Role::Deep,
             DEEP,
             97.57,
             97.01,
-            vec![
-                fixed(sizes.deep, ActivationKind::Relu),
-                fixed(sizes.deep, ActivationKind::Relu),
-                fixed(10, ActivationKind::Identity),
-            ],
+            hidden.chain([last]).collect(),
         ),
         row(
             Role::SmallAdaptive,
             "1-layer SVA, small",
             94.05,
             93.86,
-            vec![sva(10, small_rank, narrow)],
+            vec![sva(10, reading.small_rank, &reading.small_policy)],
         ),
         row(
             Role::LargeAdaptive,
             "1-layer SVA, large",
             98.62,
             97.14,
-            vec![sva(10, sizes.large_rank, linear.clone())],
+            vec![sva(10, reading.large_rank, &reading.policy)],
         ),
         row(
             Role::DeepAdaptive,
             "3-layer SVA",
             99.99,
             97.65,
-            vec![
-                sva(width, rank, linear.clone()),
-                sva(width, rank, linear.clone()),
-                sva(10, rank, linear),
-            ],
+            deep_adaptive,
         ),
     ];
     let beside = with_adam(&rows);
@@ -679,7 +716,7 @@ mod tests {
             .collect();
         assert_eq!(
             sizes,
-            [7_850, 99_670, 7_948, 99_487, 99_803, 99_670, 7_948, 99_803]
+            [7_840, 99_700, 8_050, 99_550, 99_788, 99_700, 8_050, 99_788]
         );
     }
 

@@ -203,8 +203,8 @@ impl TrainedNetwork {
         Ok(())
     }
 
-    /// A network, with what it gives for some inputs. None if its policies look at something else than the input of their
-    /// layer, which a page does not compute.
+    /// A network, with what it gives for some inputs. None if its policies look at the input of the network, which a page does not
+    /// compute.
     pub(crate) fn of(
         spec: &NetworkSpec,
         network: &Network,
@@ -212,10 +212,9 @@ impl TrainedNetwork {
         inputs: &[(Vec<f32>, Option<u8>)],
         device: &Device,
     ) -> Option<Self> {
-        if spec.conventions.context != PolicyContext::LayerInput {
+        if spec.conventions.context == PolicyContext::NetworkInput {
             return None;
         }
-        let layers = spec.layers.iter().zip(&network.layers);
         let examples = inputs.iter().map(|(input, label)| {
             let x =
                 Tensor::<2>::from_data(TensorData::new(input.clone(), [1, input.len()]), device);
@@ -224,8 +223,8 @@ impl TrainedNetwork {
                 input: Numbers(input.clone()),
                 label: *label,
                 output: numbers(network.forward(x.clone())),
-                diagonals: diagonals(first, x.clone()),
-                effective: if first.d_input() * first.d_output() <= SMALL {
+                diagonals: first_diagonals(spec, network, x.clone()),
+                effective: if first.d_input() * first.d_output() <= SMALL && !spec.starts_split() {
                     numbers(first.effective_weight(x))
                 } else {
                     Numbers::default()
@@ -235,7 +234,7 @@ impl TrainedNetwork {
         Some(Self {
             name: spec.name.clone(),
             params,
-            layers: layers.map(|(spec, layer)| spec.numbers(layer)).collect(),
+            layers: spec.trained_layers(network),
             examples: examples.collect(),
             pixels: None,
         })
@@ -268,8 +267,7 @@ impl TrainedNetwork {
         let (pixels, _) = scaler.batch(images, &all);
         let x = TensorData::new(pixels, [images.len(), images.pixels_per_image()]);
         let x = Tensor::<2>::from_data(x, device);
-        let (Layer::Static(first) | Layer::Adaptive(first)) = &network.layers[0];
-        let adapted = diagonals(first, x).0;
+        let adapted = first_diagonals(spec, network, x).0;
         let width = adapted.len() / images.len();
         let mean = |unit: usize| {
             let values = adapted.iter().skip(unit).step_by(width.max(1));
@@ -288,7 +286,54 @@ impl TrainedNetwork {
     }
 }
 
+impl NetworkSpec {
+    /// Whether a layer is two modules, its first matrix by itself and what is behind that, whose policy looks at what it gives.
+    fn is_split(&self, layer: &LayerSpec) -> bool {
+        self.conventions.context == PolicyContext::Projection
+            && matches!(layer, LayerSpec::Sva { .. })
+    }
+
+    fn starts_split(&self) -> bool {
+        self.layers
+            .first()
+            .is_some_and(|first| self.is_split(first))
+    }
+
+    fn trained_layers(&self, network: &Network) -> Vec<TrainedLayer> {
+        let mut modules = network.layers.iter();
+        let mut next = || modules.next().expect("a layer has its modules");
+        let layers = self.layers.iter();
+        layers
+            .map(|spec| {
+                if self.is_split(spec) {
+                    spec.numbers_behind(next(), next())
+                } else {
+                    spec.numbers(next())
+                }
+            })
+            .collect()
+    }
+}
+
 impl LayerSpec {
+    /// A layer whose first matrix is a module of its own: that matrix is the first layer of its policy, too.
+    fn numbers_behind(&self, first: &Layer, behind: &Layer) -> TrainedLayer {
+        let (Layer::Static(first) | Layer::Adaptive(first)) = first;
+        let first = matrix(first.weights[0].val());
+        let mut layer = self.numbers(behind);
+        layer.weights.insert(0, first.clone());
+        let projection = DenseLayer {
+            value: Affine {
+                weight: first,
+                bias: Numbers::default(),
+            },
+            activation: ActivationKind::Identity,
+            gate: None,
+        };
+        layer.policy.insert(0, projection);
+        layer
+    }
+
     fn numbers(&self, layer: &Layer) -> TrainedLayer {
         let (Layer::Static(layer) | Layer::Adaptive(layer)) = layer;
         let of_bias = |kind: BiasKind| match (&layer.bias, kind) {
@@ -382,6 +427,17 @@ fn numbers<const N: usize>(tensor: Tensor<N>) -> Numbers {
     Numbers(tensor.into_data().iter().collect())
 }
 
+/// The adapted diagonals of the first layer for a batch, side by side.
+fn first_diagonals(spec: &NetworkSpec, network: &Network, x: Tensor<2>) -> Numbers {
+    let (Layer::Static(first) | Layer::Adaptive(first)) = &network.layers[0];
+    match network.layers.get(1) {
+        Some(Layer::Static(behind) | Layer::Adaptive(behind)) if spec.starts_split() => {
+            diagonals(behind, first.forward(x))
+        }
+        _ => diagonals(first, x),
+    }
+}
+
 /// The adapted diagonals of a layer for a batch, side by side.
 fn diagonals(layer: &AdaptiveFeedForward, x: Tensor<2>) -> Numbers {
     let of_layer = layer.diagonals(x);
@@ -469,7 +525,9 @@ mod tests {
             bare.conventions.last_bias = false;
             let mut shorter = bare.clone();
             shorter.layers.pop();
-            [model.network, bare, shorter]
+            let mut split = model.network.clone();
+            split.conventions.context = PolicyContext::Projection;
+            [model.network, bare, shorter, split]
         });
         for spec in specs {
             let network = spec.init(2, 3, &device);
@@ -495,13 +553,11 @@ mod tests {
     #[test]
     fn a_network_that_a_page_does_not_compute_has_no_numbers_for_it() {
         let device = Device::flex();
-        for context in [PolicyContext::NetworkInput, PolicyContext::Projection] {
-            let mut spec = TailConfig::full(1).models[0].network.clone();
-            spec.conventions.context = context;
-            let network = spec.init(2, 3, &device);
-            let trained = TrainedNetwork::of(&spec, &network, 1, &[], &device);
-            assert!(trained.is_none(), "{context:?}");
-        }
+        let mut spec = TailConfig::full(1).models[0].network.clone();
+        spec.conventions.context = PolicyContext::NetworkInput;
+        let network = spec.init(2, 3, &device);
+        let trained = TrainedNetwork::of(&spec, &network, 1, &[], &device);
+        assert!(trained.is_none());
     }
 
     #[test]

@@ -109,12 +109,14 @@ fn findings(
             )
         });
     }
-    let as_reproduced = Reading::as_reproduced();
-    let reproduced = standings.iter().find(|it| it.reading == as_reproduced);
-    if let Some(reproduced) = reproduced {
-        let score = reproduced.score();
+    if best.reading == Reading::as_reproduced() {
+        findings.push("It is the reading of `reproduce mnist`.".to_owned());
+    }
+    let before = Reading::as_reproduced_before();
+    if let Some(before) = standings.iter().find(|it| it.reading == before) {
+        let score = before.score();
         findings.push(format!(
-            "The reading of `reproduce mnist` has {:.2} and {:.2} (1 seed).",
+            "The reading of `reproduce mnist` before there was a search has {:.2} and {:.2} (1 seed).",
             score.train,
             score.all()
         ));

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::factor::{AS_REPRODUCED, Choices, Depth, FACTORS, PolicyForm, SmallPolicy};
-use crate::conventions::{Conventions, PolicyContext, WeightStart};
+use super::factor::{
+    AS_REPRODUCED, AS_REPRODUCED_BEFORE, Choices, Depth, FACTORS, PolicyForm, SmallPolicy,
+};
+use crate::conventions::{Conventions, PolicyContext};
 use crate::image::{ImageConfig, ImageModel, PixelScale, Role, Sampling};
 use crate::network::{ActivationKind, BiasKind, LayerSpec, NetworkSpec, PolicySpec};
 use crate::result::Scale;
@@ -68,8 +70,18 @@ impl Reading {
 
     /// The reading that `reproduce mnist` has.
     pub fn as_reproduced() -> Self {
+        Self::of(AS_REPRODUCED)
+    }
+
+    /// The reading that it had before there was a search.
+    pub fn as_reproduced_before() -> Self {
+        Self::of(AS_REPRODUCED_BEFORE)
+    }
+
+    /// The base reading with other levels of some factors, by name.
+    fn of(levels: &[(&str, &str)]) -> Self {
         let mut reading = Self::base();
-        for (name, level) in AS_REPRODUCED {
+        for (name, level) in levels {
             let factor = index(FACTORS.iter().map(|factor| factor.name), name);
             reading.0[factor] = index(FACTORS[factor].levels.iter().map(|it| it.name), level);
         }
@@ -269,49 +281,18 @@ impl Choices {
         }
     }
 
-    /// A network with the conventions that say something about its layers: two readings that mean the same network give the
-    /// same one.
+    /// A network with the conventions that say something about its layers.
     fn with_conventions(&self, layers: Vec<LayerSpec>) -> NetworkSpec {
-        let is_static = |layer: &LayerSpec| matches!(layer, LayerSpec::Static { .. });
-        let is_plain = |layer: &LayerSpec| match layer {
-            LayerSpec::Static { activation, .. }
-            | LayerSpec::Io { activation, .. }
-            | LayerSpec::Sva { activation, .. } => *activation == ActivationKind::Identity,
-        };
-        let weights = match self.weights {
-            WeightStart::SemiOrthogonalByActivation if layers.iter().all(is_plain) => {
-                WeightStart::SemiOrthogonal(1.0)
-            }
-            weights => weights,
-        };
-        let usual = Conventions::default();
         let conventions = Conventions {
-            // Adaptive layers start so anyway.
-            weights: if weights == WeightStart::SemiOrthogonal(1.0) && !layers.iter().any(is_static)
-            {
-                WeightStart::Usual
-            } else {
-                weights
-            },
+            weights: self.weights,
+            policy_weights: self.policy_weights,
+            context: self.context,
             last_bias: self.last_bias,
-            ..usual
-        };
-        let conventions = if layers.iter().all(is_static) {
-            conventions
-        } else {
-            Conventions {
-                policy_weights: self.policy_weights,
-                context: match self.context {
-                    PolicyContext::NetworkInput if layers.len() == 1 => PolicyContext::LayerInput,
-                    context => context,
-                },
-                ..conventions
-            }
         };
         NetworkSpec {
             name: String::new(),
+            conventions: conventions.for_layers(&layers),
             layers,
-            conventions,
         }
     }
 }
@@ -359,9 +340,9 @@ mod tests {
         let models = ImageConfig::full(1).models;
         assert_eq!(rows.len(), ROWS);
         for (row, model) in rows.iter().zip(&models) {
-            // Their static layers start as the kind of layer has it either way.
             assert_eq!(&row.model, model, "{}", model.network.name);
             assert!(row.fits);
+            assert_eq!(row.sampling, ImageConfig::full(1).sampling);
         }
         assert_eq!(rows[0].pixels, PixelScale::Standardised);
     }
@@ -429,7 +410,7 @@ mod tests {
     fn a_reading_is_told_by_what_it_changes() {
         assert_eq!(Reading::base().describe(), "base");
         assert_eq!(
-            Reading::as_reproduced().describe(),
+            Reading::as_reproduced_before().describe(),
             "weights: static uniform; small-policy: latent of 2, no bias; policy-weights: uniform"
         );
         assert_eq!(Reading::base().levels()["pixels"], "standardised");
