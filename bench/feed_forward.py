@@ -27,22 +27,23 @@ STEPS = {"tail": 1500, "mnist": 600}
 
 
 class Sva(nn.Module):
-    """phi(W2 D W1 x + D0 b), with a linear or a gated linear policy."""
+    """phi(W2 D W1 x + D0 b), with a linear or a gated linear policy of x, or of W1 x."""
 
-    def __init__(self, d_input, d_output, rank, policy, adaptive_bias, activation=None):
+    def __init__(self, d_input, d_output, rank, policy, adaptive_bias, activation=None, bias=True, of_projection=False):
         super().__init__()
         self.w1 = nn.Linear(d_input, rank, bias=False)
         self.w2 = nn.Linear(rank, d_output, bias=False)
         nn.init.orthogonal_(self.w1.weight)
         nn.init.orthogonal_(self.w2.weight)
-        self.bias = nn.Parameter(torch.zeros(d_output))
+        self.bias = nn.Parameter(torch.zeros(d_output)) if bias else 0.0
         self.widths = [d_output, rank] if adaptive_bias else [rank]
-        self.policy = policy(d_input, sum(self.widths))
-        self.activation = activation
+        self.policy = policy(rank if of_projection else d_input, sum(self.widths))
+        self.activation, self.of_projection = activation, of_projection
 
     def forward(self, x):
-        parts = self.policy(x).split(self.widths, dim=-1)
-        y = self.w2(self.w1(x) * parts[-1])
+        projected = self.w1(x)
+        parts = self.policy(projected if self.of_projection else x).split(self.widths, dim=-1)
+        y = self.w2(projected * parts[-1])
         y = y + (parts[0] * self.bias if len(parts) == 2 else self.bias)
         return self.activation(y) if self.activation else y
 
@@ -88,18 +89,19 @@ def tail_networks():
 
 
 def mnist_networks():
-    def sva(d_input, d_output, rank, policy=nn.Linear):
-        return Sva(d_input, d_output, rank, policy, False)
+    def sva(d_input, d_output, rank, bias=True):
+        return Sva(d_input, d_output, rank, nn.Linear, False, bias=bias, of_projection=True)
 
-    def narrow(d_input, d_output):
-        return nn.Sequential(nn.Linear(d_input, 2), nn.Linear(2, d_output, bias=False))
+    def last(width):
+        return nn.Linear(width, 10, bias=False)
 
+    hidden = lambda d_input: (nn.Linear(d_input, 100), nn.ReLU())
     return {
-        "logistic regression": lambda: nn.Linear(784, 10),
-        "3-layer feed-forward": lambda: baseline(784, 110, 10, nn.ReLU),
-        "1-layer SVA, small": lambda: sva(784, 10, 8, narrow),
-        "1-layer SVA, large": lambda: sva(784, 10, 63),
-        "3-layer SVA": lambda: nn.Sequential(sva(784, 50, 53), sva(50, 50, 53), sva(50, 10, 53)),
+        "logistic regression": lambda: last(784),
+        "3-layer feed-forward": lambda: nn.Sequential(*hidden(784), *hidden(100), *hidden(100), last(100)),
+        "1-layer SVA, small": lambda: sva(784, 10, 10, bias=False),
+        "1-layer SVA, large": lambda: sva(784, 10, 110, bias=False),
+        "3-layer SVA": lambda: nn.Sequential(sva(784, 50, 78), sva(50, 50, 78), sva(50, 50, 78), last(50)),
     }
 
 
