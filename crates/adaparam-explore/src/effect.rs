@@ -152,8 +152,8 @@ impl ActivationEffects {
             probe.read(&window);
             if effects.add(&seen(&*probe)).is_none() {
                 let kind = spec.cell.settings().kind().to_owned();
-                let rule =
-                    "tells of no gates: this is for lstm and adaptive-lstm, computed on the CPU";
+                let rule = "does not tell of four gates: this is for lstm, adaptive-lstm and melis-lstm whose input gate is not tied, \
+                            computed on the CPU";
                 return Err(RunError::value("model.cell.kind", kind, rule).into());
             }
             watch(done, words);
@@ -161,7 +161,7 @@ impl ActivationEffects {
         Ok(effects)
     }
 
-    /// Counts what was seen; nothing if layers have no gates.
+    /// Counts what was seen; nothing if layers do not tell of four gates.
     fn add(&mut self, layers: &[LayerTrace]) -> Option<()> {
         self.layers.resize_with(layers.len(), Default::default);
         for (counts, layer) in self.layers.iter_mut().zip(layers) {
@@ -170,6 +170,7 @@ impl ActivationEffects {
             let memory =
                 states.find_map(|(name, rows)| MEMORY.contains(&name.as_str()).then_some(rows))?;
             let d_hidden = memory.width;
+            (gates.width == 4 * d_hidden).then_some(())?;
             for (index, (activation, counts)) in Activation::ALL.iter().zip(counts).enumerate() {
                 let (rows, first): (&Rows, usize) = match activation {
                     Activation::Memory => (memory, 0),
@@ -260,11 +261,20 @@ mod tests {
             layers: Vec::new(),
             words: 2,
         };
-        effects.add(&[layer]).unwrap();
+        effects.add(std::slice::from_ref(&layer)).unwrap();
         let linear = Activation::ALL.map(|activation| effects.of(activation).nearly_linear());
         for (found, expected) in linear.into_iter().zip([1.0, 0.0, 0.5, 0.5, 0.5]) {
             near(found, expected);
         }
         assert!(effects.add(&[LayerTrace::default()]).is_none());
+        // One whose input gate is tied to another has three.
+        let three = LayerTrace {
+            gates: Some(Rows {
+                width: 3,
+                values: vec![0.5, 0.0, 0.5],
+            }),
+            ..layer
+        };
+        assert!(effects.add(&[three]).is_none());
     }
 }

@@ -55,7 +55,7 @@ fn what_has_no_gates_to_tell_of_is_refused_and_nothing_is_written() {
     };
     refused(
         &["bottleneck", "gru"],
-        "model.cell.kind = gru: tells of no gates",
+        "model.cell.kind = gru: does not tell of four gates",
     );
     refused(&["bottleneck", "gru", "--out", "page.txt"], ".html");
     refused(
