@@ -110,7 +110,7 @@ fn findings(
         });
     }
     if best.reading == Reading::as_reproduced() {
-        findings.push("It is the reading of `reproduce mnist`.".to_owned());
+        findings.push("The nearest reading is that of `reproduce mnist`.".to_owned());
     }
     let before = Reading::as_reproduced_before();
     if let Some(before) = standings.iter().find(|it| it.reading == before) {
