@@ -115,7 +115,9 @@ impl Description {
                         input,
                         hidden,
                         bias,
-                        skip, input_gate: lstm::InputGate::Free, }));
+                        skip,
+                        input_gate: lstm::InputGate::Free,
+                    }));
                     if bias {
                         Box::new(TwoBiases(shape))
                     } else {

@@ -41,6 +41,10 @@ impl Stack for Transposed {
         self.0.sites()
     }
 
+    fn may_change(&self, site: usize) -> bool {
+        self.0.may_change(site)
+    }
+
     fn runner(&self, weights: Weights) -> Box<dyn Runner> {
         Box::new(TransposedRunner {
             runner: self.0.runner(weights),

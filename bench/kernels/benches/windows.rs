@@ -34,7 +34,9 @@ fn plain(criterion: &mut Criterion) {
             input: sizes.width,
             hidden: vec![sizes.plain_hidden, sizes.width],
             bias: true,
-            skip: false, input_gate: lstm::InputGate::Free, })
+            skip: false,
+            input_gate: lstm::InputGate::Free,
+        })
     });
 }
 

@@ -352,7 +352,7 @@ fn a_backward_pass_has_the_lengths_of_its_forward_pass() {
         let case = ragged(&*stack, 3);
         case.with_operands(|operands| runner.pack(&engine, operands.weights))
             .unwrap();
-        for (forward, backward, fits) in [
+        for (forward, lengths, fits) in [
             (&whole, &all, true),
             (&all, &whole, true),
             (&whole, &case.lengths, false),
@@ -369,16 +369,23 @@ fn a_backward_pass_has_the_lengths_of_its_forward_pass() {
             let mut gradients = case.weights.clone();
             let mut gradients: Vec<&mut [f32]> =
                 gradients.iter_mut().map(Vec::as_mut_slice).collect();
-            let result = with(backward).with_operands(|operands| {
-                let (d_state, d_x, d_output) = (&mut d_state, &mut d_x, &case.d_output);
-                runner.backward(&engine, operands, d_output, d_state, d_x, &mut gradients)
-            });
+            let mut backward = |lengths| {
+                with(lengths).with_operands(|operands| {
+                    let (d_state, d_x, d_output) = (&mut d_state, &mut d_x, &case.d_output);
+                    runner.backward(&engine, operands, d_output, d_state, d_x, &mut gradients)
+                })
+            };
+            let result = backward(lengths);
             let expected = if fits {
                 Ok(())
             } else {
                 Err(Mismatch::OtherLengths)
             };
             assert_eq!(result, expected);
+            if !fits {
+                // What was refused has changed nothing.
+                assert_eq!(backward(forward), Ok(()));
+            }
         }
     }
 }

@@ -58,7 +58,16 @@ fn naive(of: &Summed, case: &Case, point: &[f64]) -> (Vec<f64>, Vec<f64>) {
             let mut masks = case.masks.iter();
             let mut dropped = |values: Vec<f64>| -> Vec<f64> {
                 let mask = masks.next().unwrap().as_deref();
-                let mask = mask.map(|mask| &mask[row * values.len()..]);
+                let rows = |mask: &[f32]| mask.len() / values.len();
+                let mask = mask.map(|mask| {
+                    // The same at every step, or one for each.
+                    let row = if rows(mask) == case.batch {
+                        row
+                    } else {
+                        t * case.batch + row
+                    };
+                    &mask[row * values.len()..]
+                });
                 let values = values.into_iter().enumerate();
                 values
                     .map(|(j, value)| value * mask.map_or(1.0, |mask| f64::from(mask[j])))
@@ -113,11 +122,15 @@ proptest! {
     fn values_and_gradients_are_those_of_the_equations(
         input in 1..30usize, width in 1..30usize, layers in 1..4usize, output in 1..30usize, bias: bool,
         input_gate in prop_oneof![Just(InputGate::Free), Just(InputGate::Capped), Just(InputGate::Tied)],
-        steps in 1..4usize, batch in prop_oneof![1..5usize, 19..23usize], dropout: bool, seed: u64,
+        steps in 1..4usize, batch in prop_oneof![1..5usize, 19..23usize], dropout: bool, at_every_step: bool,
+        seed: u64,
     ) {
         let of = Summed { input, width, layers, output, bias, input_gate };
         let stack = of.stack();
-        let case = Case::new(&*stack, steps, batch, dropout, seed);
+        let mut case = Case::new(&*stack, steps, batch, dropout, seed);
+        if at_every_step {
+            case = case.with_changing_masks(&*stack, seed ^ 5);
+        }
         let point = point(&case);
         let (output, state) = naive(&of, &case, &point);
         let outcomes: Vec<Outcome> = engines().iter().map(|engine| case.run(&*stack, engine)).collect();
@@ -184,6 +197,26 @@ fn slots_have_names_and_shapes_in_the_order_of_the_layers() {
             "sum [7]",
         ]
     );
+}
+
+#[test]
+fn masks_between_layers_and_of_the_sum_may_change_at_every_step_and_no_others() {
+    let engine = Engine::new(1);
+    let stack = small().stack();
+    let case = Case::new(&*stack, 3, 2, true, 5);
+    let may_change: Vec<bool> = (0..4).map(|site| stack.may_change(site)).collect();
+    assert_eq!(may_change, [false, false, true, true]);
+    for (site, slot) in stack.sites().iter().enumerate() {
+        let mut case = case.clone();
+        case.masks[site] = Some(vec![1.0; 3 * 2 * slot.numbers()]);
+        let mut runner = stack.runner(Weights::Stay);
+        let (mut state, mut output) = (case.state.clone(), case.d_output.clone());
+        let done = case.with_operands(|operands| {
+            runner.pack(&engine, operands.weights).unwrap();
+            runner.forward(&engine, operands, Keep::State, &mut state, &mut output)
+        });
+        assert_eq!(done.is_ok(), may_change[site], "{}", slot.name);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use adaparam_data::draw::Draws;
 use adaparam_data::text::{Columns, Window};
 use adaparam_lm::{
     Carried, CellChoice, Cells, DropoutSpec, Family, HeadChoice, Heads, LanguageModel, Machine,
-    MaskPlace, MaskSharing, Means, ModelSpec, Penalties, Place, Weights, WindowMasks,
+    MaskPlace, MaskSharing, Means, ModelSpec, Penalties, Place, Weights, WindowMasks, presets,
 };
 use burn::tensor::Device;
 
@@ -14,14 +14,23 @@ const VOCABULARY: usize = 37;
 const BATCH: usize = 3;
 const STEPS: usize = 7;
 
-/// Every cell below the usual head, and every head above some cells; of sizes that are no multiples of anything.
-fn every_model() -> Vec<ModelSpec> {
-    let with = |cell: &str, head: &str| ModelSpec {
+/// Sizes that are no multiples of anything.
+fn small(spec: &ModelSpec) -> ModelSpec {
+    ModelSpec {
         embedding: 9,
         hidden: 13,
+        output: 0,
+        ..spec.clone()
+    }
+}
+
+/// Every cell below the usual head, and every head above some cells.
+fn every_model() -> Vec<ModelSpec> {
+    let usual = small(&ModelSpec::default());
+    let with = |cell: &str, head: &str| ModelSpec {
         cell: CellChoice::named(cell),
         head: HeadChoice::named(head),
-        ..ModelSpec::default()
+        ..usual.clone()
     };
     let cells = Cells::kinds();
     let of_cells = cells.iter().map(|cell| with(cell.name, "tied-softmax"));
@@ -48,7 +57,17 @@ fn text() -> Vec<u32> {
     (0..100_u32).map(|i| i * i * 7 % 37).collect()
 }
 
+/// Dropout wherever there can be some.
 fn masks(spec: &ModelSpec, sharing: MaskSharing) -> WindowMasks {
+    let kinds = spec.site_kinds().into_iter();
+    let rates = DropoutSpec {
+        sites: kinds.map(|kind| (kind, 0.3)).collect(),
+        ..DropoutSpec::default()
+    };
+    masks_at(spec, &rates, sharing)
+}
+
+fn masks_at(spec: &ModelSpec, rates: &DropoutSpec, sharing: MaskSharing) -> WindowMasks {
     let place = MaskPlace {
         draws: Draws::new(5),
         epoch: 0,
@@ -56,7 +75,7 @@ fn masks(spec: &ModelSpec, sharing: MaskSharing) -> WindowMasks {
         first_column: 0,
     };
     let of = LanguageModel::new(spec, VOCABULARY, &Device::flex()).droppable();
-    WindowMasks::draw_shared(place, [STEPS, BATCH], &of, &DropoutSpec::default(), sharing)
+    WindowMasks::draw_shared(place, [STEPS, BATCH], &of, rates, sharing)
 }
 
 /// What two windows leave, the second in the midst of the text: numbers with their names.
@@ -106,17 +125,31 @@ fn all_masks(spec: &ModelSpec) -> Vec<Option<WindowMasks>> {
     std::iter::once(None).chain(drawn).collect()
 }
 
+#[track_caller]
+fn assert_learns_what_tensor_operations_learn(spec: &ModelSpec, masks: Option<&WindowMasks>) {
+    let [ours, theirs] =
+        [Means::Kernels, Means::Tensors].map(|means| learnt(spec, masks, &place(2, means)));
+    for ((name, ours), (_, theirs)) in ours.iter().zip(&theirs) {
+        let masked = masks.is_some();
+        assert_close(ours, theirs, &format!("{spec:?}, masks: {masked}: {name}"));
+    }
+}
+
 #[test]
 fn every_model_learns_what_tensor_operations_learn() {
     for spec in every_model() {
         for masks in all_masks(&spec) {
-            let [ours, theirs] = [Means::Kernels, Means::Tensors]
-                .map(|means| learnt(&spec, masks.as_ref(), &place(2, means)));
-            for ((name, ours), (_, theirs)) in ours.iter().zip(&theirs) {
-                let masked = masks.is_some();
-                assert_close(ours, theirs, &format!("{spec:?}, masks: {masked}: {name}"));
-            }
+            assert_learns_what_tensor_operations_learn(&spec, masks.as_ref());
         }
+    }
+}
+
+#[test]
+fn every_preset_learns_under_its_own_masks() {
+    for preset in presets() {
+        let (spec, train) = (small(&preset.config.model), &preset.config.train);
+        let masks = masks_at(&spec, &train.dropout, train.masks);
+        assert_learns_what_tensor_operations_learn(&spec, Some(&masks));
     }
 }
 

@@ -54,7 +54,7 @@ impl<'a> Pass<'a> {
     /// threads share the columns of every step. The first waits for nobody but reads all weights of a step for each team, so it is for
     /// layers whose weights stay in the second cache level of a core. No number depends on it.
     pub(super) fn teams(&self, engine: &Engine, layer: &LayerPlan) -> usize {
-        let is_small = 4 * layer.hidden * layer.hidden <= SMALL;
+        let is_small = layer.columns * layer.hidden <= SMALL;
         let is_whole = engine.precision() == Precision::F32;
         if is_small && is_whole && self.operands.lengths.is_none() {
             engine.pool().threads().min(self.batch())

@@ -81,6 +81,10 @@ impl Stack for Turned {
         self.0.sites()
     }
 
+    fn may_change(&self, site: usize) -> bool {
+        self.0.may_change(site)
+    }
+
     fn runner(&self, weights: Weights) -> Box<dyn Runner> {
         Box::new(LstmRunner::new(Plan::new(&self.0, true), weights))
     }

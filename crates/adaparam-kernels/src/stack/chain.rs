@@ -72,6 +72,19 @@ impl Chain {
         }
     }
 
+    /// Where the sites within each layer are among all. Behind those of a layer is that of what it reads; the first has none.
+    fn own_sites_at(&self) -> Vec<Range<usize>> {
+        let mut end = 0;
+        let layers = self.layers.iter().enumerate();
+        layers
+            .map(|(index, layer)| {
+                let start = end + usize::from(index > 1);
+                end = start + self.own_sites(&**layer).len();
+                start..end
+            })
+            .collect()
+    }
+
     /// Where the slots of each layer are among those of all.
     fn ranges(&self, count: impl Fn(&dyn Stack) -> usize) -> Vec<Range<usize>> {
         let mut end = 0;
@@ -135,18 +148,15 @@ impl Stack for Chain {
         sites.collect()
     }
 
+    fn may_change(&self, site: usize) -> bool {
+        let layers = self.own_sites_at().into_iter();
+        layers.skip(1).any(|own| own.end == site)
+    }
+
     fn runner(&self, weights: Weights) -> Box<dyn Runner> {
         let parameters = self.ranges(|layer| layer.parameters().len());
         let states = self.ranges(|layer| layer.states().len());
-        let mut end = 0;
-        let layers = self.layers.iter().enumerate();
-        let own_sites = layers.map(|(index, layer)| {
-            // Behind the sites within the layer below is that of what it reads; the first has none.
-            let start = end + usize::from(index > 1);
-            end = start + self.own_sites(&**layer).len();
-            start..end
-        });
-        let own_sites: Vec<_> = own_sites.collect();
+        let own_sites = self.own_sites_at();
         let ranges = parameters.into_iter().zip(states);
         let links = self.layers.iter().zip(ranges).enumerate();
         let links = links.map(|(index, (layer, (parameters, states)))| Link {
@@ -243,14 +253,6 @@ impl fmt::Debug for ChainRunner {
     }
 }
 
-impl ChainRunner {
-    /// As [`Sizes::operands`], where masks between layers may have a row for every step.
-    fn check(&self, operands: &Operands<'_>) -> Result<(), Mismatch> {
-        let between = |site| self.links.iter().any(|link| link.above == Some(site));
-        self.sizes.operands_with(operands, between)
-    }
-}
-
 impl Runner for ChainRunner {
     fn pack(&mut self, engine: &Engine, weights: &[&[f32]]) -> Result<(), Mismatch> {
         self.sizes.weights(weights)?;
@@ -266,7 +268,7 @@ impl Runner for ChainRunner {
         state: &mut State,
         output: &mut [f32],
     ) -> Result<(), Mismatch> {
-        self.check(operands)?;
+        self.sizes.operands(operands)?;
         self.sizes.state("state", state, operands.batch)?;
         self.sizes.output("output", output, operands)?;
         let rows = operands.steps * operands.batch;
@@ -312,14 +314,13 @@ impl Runner for ChainRunner {
         d_x: &mut [f32],
         gradients: &mut [&mut [f32]],
     ) -> Result<(), Mismatch> {
-        self.check(operands)?;
+        self.sizes.operands(operands)?;
         self.sizes.state("d_state", d_state, operands.batch)?;
         self.sizes.output("d_output", d_output, operands)?;
         self.sizes.x("d_x", d_x.len(), operands)?;
         self.sizes.gradients(gradients)?;
         operands.follows("a forward pass that keeps its tape", self.recorded)?;
         engine.must_learn()?;
-        self.recorded = None;
         for index in (0..self.links.len()).rev() {
             let (below, rest) = self.links.split_at_mut(index);
             let link = &mut rest[0];
@@ -351,6 +352,7 @@ impl Runner for ChainRunner {
                 runner.through_time(engine, &own, d_own, &mut d_own_state, d_input, gradients);
             link.state.give_back(d_state, d_own_state);
             done?;
+            self.recorded = None;
             if let Some(below) = below {
                 if let Some(mask) = below.mask_above(operands) {
                     apply_mask(engine, &mut d_below, mask);
@@ -367,7 +369,7 @@ impl Runner for ChainRunner {
         operands: &Operands<'_>,
         gradients: &mut [&mut [f32]],
     ) -> Result<(), Mismatch> {
-        self.check(operands)?;
+        self.sizes.operands(operands)?;
         self.sizes.gradients(gradients)?;
         for index in 0..self.links.len() {
             let (below, rest) = self.links.split_at_mut(index);

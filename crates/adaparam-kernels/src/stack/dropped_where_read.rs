@@ -52,6 +52,10 @@ impl Stack for DroppedWhereRead {
         self.0.sites()
     }
 
+    fn may_change(&self, site: usize) -> bool {
+        self.0.may_change(site)
+    }
+
     fn runner(&self, weights: Weights) -> Box<dyn Runner> {
         Box::new(DroppedWhereReadRunner {
             runner: self.0.runner(weights),

@@ -97,6 +97,12 @@ pub trait Stack: Debug + Send + Sync {
     /// Where dropout acts, in the order of [`Operands::masks`].
     fn sites(&self) -> Vec<Slot>;
 
+    /// Whether the mask of this site, by its place in [`Self::sites`], may be another one at every step: those between layers and
+    /// behind them may, those of what is carried may not.
+    fn may_change(&self, _site: usize) -> bool {
+        false
+    }
+
     /// A runner without buffers yet; windows make them on first use.
     fn runner(&self, weights: Weights) -> Box<dyn Runner>;
 
@@ -133,8 +139,9 @@ pub struct State {
 pub struct Operands<'a> {
     /// For each slot of [`Stack::parameters`], as they were packed.
     pub weights: &'a [&'a [f32]],
-    /// For each slot of [`Stack::sites`] `[batch, width]`, already divided by the probability of keeping, the same at every step;
-    /// or none where nothing is dropped. An empty slice is none everywhere.
+    /// For each slot of [`Stack::sites`] `[batch, width]`, already divided by the probability of keeping, the same at every step,
+    /// or `[steps, batch, width]` where the mask [may change](Stack::may_change); or none where nothing is dropped. An empty slice
+    /// is none everywhere.
     pub masks: &'a [Option<&'a [f32]>],
     /// Steps of the window.
     pub steps: usize,
@@ -266,7 +273,7 @@ pub trait Runner: Debug + Send + Sync {
     /// step. Behind the end of a row there are zeros.
     ///
     /// States have the names of their slots and are those after the step, as they are carried. `layers.0.gates` are those of the main
-    /// cell after their activation, in the order `i, f, z, o`. An adaptive layer also shows each part of its policy, such as
+    /// cell after their activation, in the order `i, f, z, o`, without `i` where that is `1 - f`. An adaptive layer also shows each part of its policy, such as
     /// `layers.0.policy.input`, and a recurrent latent variable `layers.0.latent_gates`.
     ///
     /// # Errors

@@ -52,6 +52,10 @@ impl Stack for Projected {
         slots
     }
 
+    fn may_change(&self, site: usize) -> bool {
+        site == self.stack.sites().len() || self.stack.may_change(site)
+    }
+
     fn runner(&self, weights: Weights) -> Box<dyn Runner> {
         let width = self.stack.d_output();
         Box::new(ProjectedRunner {

@@ -10,16 +10,21 @@ pub(crate) struct Sizes {
     parameters: Vec<Slot>,
     states: Vec<Slot>,
     sites: Vec<Slot>,
+    /// Of each site, whether its mask may be another one at every step.
+    may_change: Vec<bool>,
 }
 
 impl Sizes {
     pub(crate) fn of(stack: &dyn Stack) -> Self {
+        let sites = stack.sites();
+        let may_change = (0..sites.len()).map(|site| stack.may_change(site));
         Self {
             d_input: stack.d_input(),
             d_output: stack.d_output(),
             parameters: stack.parameters(),
             states: stack.states(),
-            sites: stack.sites(),
+            may_change: may_change.collect(),
+            sites,
         }
     }
 
@@ -40,15 +45,6 @@ impl Sizes {
     }
 
     pub(crate) fn operands(&self, operands: &Operands<'_>) -> Result<(), Mismatch> {
-        self.operands_with(operands, |_| false)
-    }
-
-    /// The same where the masks of some sites, given by number, may have rows for every step.
-    pub(crate) fn operands_with(
-        &self,
-        operands: &Operands<'_>,
-        may_change: impl Fn(usize) -> bool,
-    ) -> Result<(), Mismatch> {
         self.weights(operands.weights)?;
         let Operands { steps, batch, .. } = *operands;
         if batch == 0 {
@@ -57,10 +53,11 @@ impl Sizes {
         if !operands.masks.is_empty() {
             count("masks", operands.masks.len(), self.sites.len())?;
         }
-        for (index, (slot, mask)) in self.sites.iter().zip(operands.masks).enumerate() {
+        let sites = self.sites.iter().zip(&self.may_change);
+        for ((slot, &may_change), mask) in sites.zip(operands.masks) {
             if let Some(mask) = mask {
                 let of_steps = every_step(operands, slot.numbers());
-                if mask.len() == of_steps && may_change(index) {
+                if may_change && mask.len() == of_steps {
                     continue;
                 }
                 length("masks", &slot.name, mask.len(), times(batch, slot))?;

@@ -42,6 +42,10 @@ impl Stack for TwoBiases {
         self.0.sites()
     }
 
+    fn may_change(&self, site: usize) -> bool {
+        self.0.may_change(site)
+    }
+
     fn runner(&self, weights: Weights) -> Box<dyn Runner> {
         let parameters = self.0.parameters();
         Box::new(TwoBiasesRunner {

@@ -74,6 +74,18 @@ impl Case {
         }
     }
 
+    /// The same with another mask at every step wherever there may be one.
+    pub(crate) fn with_changing_masks(mut self, stack: &dyn Stack, seed: u64) -> Self {
+        let mut numbers = Numbers(seed);
+        let rows = self.steps * self.batch;
+        for (site, slot) in stack.sites().iter().enumerate() {
+            if stack.may_change(site) {
+                self.masks[site] = Some(numbers.mask(rows * slot.numbers()));
+            }
+        }
+        self
+    }
+
     /// Hands the borrowed operands to `work`.
     pub(crate) fn with_operands<T>(&self, work: impl FnOnce(&Operands<'_>) -> T) -> T {
         let weights: Vec<&[f32]> = self.weights.iter().map(Vec::as_slice).collect();
