@@ -35,6 +35,17 @@ pub struct Key {
     pub name: &'static str,
     /// What it means, in a line.
     pub about: &'static str,
+    /// What alone looks at it, if it is no part of what trained weights compute.
+    pub only: Option<Only>,
+}
+
+/// What alone looks at a key of a model, so that trained weights compute the same under every value of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Only {
+    /// Drawing the first weights.
+    Start,
+    /// Training.
+    Training,
 }
 
 /// A group of keys.
@@ -291,7 +302,8 @@ pub fn __check<T: Debug>(key: &str, value: &T, rule: &impl Rule<T>) -> Result<()
 
 /// Declares a group of keys: a struct with its default, its serde form, in which unknown keys are refused, and its
 /// [`Settings`]. The documentation of a key, one line, is what `--keys` shows; the rule is left out where every value of
-/// the type is right. A rule that several keys have together is a function behind the struct, which is asked last:
+/// the type is right. `=> Start` or `=> Training` behind them says that trained weights compute the same under every value
+/// of the key ([`Only`]). A rule that several keys have together is a function behind the struct, which is asked last:
 ///
 /// ```
 /// use adaparam::settings::{Fault, Settings};
@@ -328,7 +340,7 @@ macro_rules! settings {
             $(
                 #[doc = $about:literal]
                 $(#[$inner:meta])*
-                pub $key:ident : $type:ty = $default:expr $(, $rule:expr)? ;
+                pub $key:ident : $type:ty = $default:expr $(, $rule:expr)? $(=> $only:ident)? ;
             )*
         } $(where $together:path)?
     ) => {
@@ -354,6 +366,7 @@ macro_rules! settings {
                 $($crate::settings::Key {
                     name: stringify!($key),
                     about: $about.trim_ascii(),
+                    only: [$(Some($crate::settings::Only::$only),)? None][0],
                 },)*
             ];
 

@@ -3,7 +3,7 @@
 use adaparam::recurrent::{
     AdaptiveLstmSettings, LstmAdaptation, LstmSettings, PolicyModel, RecurrentKind, StackSizes,
 };
-use adaparam::settings::{Settings, ascending, not_negative, positive, probability, within};
+use adaparam::settings::{Only, Settings, ascending, not_negative, positive, probability, within};
 use burn::tensor::Device;
 use serde_json::{Value, from_value, json, to_value};
 
@@ -23,7 +23,9 @@ adaparam::settings! {
         /// minutes at which it whistles
         pub whistles: Vec<usize> = vec![1, 2], ascending();
         /// whose it is
-        pub owner: Option<String> = None;
+        pub owner: Option<String> = None => Training;
+        /// water in it when new, in litres
+        pub filled: f64 = 0.5, not_negative() => Start;
     }
 }
 
@@ -42,8 +44,18 @@ fn keys_are_declared_once_and_in_order() {
             ("scale", "grams of scale in it"),
             ("whistles", "minutes at which it whistles"),
             ("owner", "whose it is"),
+            ("filled", "water in it when new, in litres"),
         ]
     );
+}
+
+#[test]
+fn keys_that_only_the_start_or_training_looks_at_say_so() {
+    let said: Vec<_> = Kettle::KEYS
+        .iter()
+        .filter_map(|key| Some((key.name, key.only?)))
+        .collect();
+    assert_eq!(said, [("owner", Only::Training), ("filled", Only::Start)]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use adaparam::settings::{Key, Settings};
+use adaparam::settings::{Key, Only, Settings};
 
 use super::{DataSpec, DropoutSpec, LanguageModelConfig, ModelSpec, TrainSpec};
 use crate::cells::Cells;
@@ -16,6 +16,8 @@ pub struct KeyDoc {
     pub about: String,
     /// The kind that it belongs to, where it is a key of one kind only.
     pub kind: Option<&'static str>,
+    /// What alone looks at it, if it is no part of what trained weights compute.
+    pub only: Option<Only>,
 }
 
 const CELL: &str = "model.cell";
@@ -69,6 +71,7 @@ impl KeyDoc {
             about: format!("drop probability at the cell's site `{kind}`"),
             path: format!("{DROPOUT}.{kind}"),
             kind: None,
+            only: Some(Only::Training),
         }));
         all
     }
@@ -97,6 +100,7 @@ fn section(name: &str, keys: &[Key]) -> Vec<KeyDoc> {
             path: format!("{name}.{}", key.name),
             about: key.about.to_owned(),
             kind: None,
+            only: key.only,
         })
         .collect()
 }
@@ -107,6 +111,7 @@ fn choice<F: Family>(name: &str, choice: &Choice<F>) -> Vec<KeyDoc> {
         path: format!("{name}.kind"),
         about: format!("kind of the {}: {}", F::WHAT, kinds.join(", ")),
         kind: None,
+        only: None,
     }];
     all.extend(section(name, choice.settings().keys()));
     all

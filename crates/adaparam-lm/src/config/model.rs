@@ -33,10 +33,10 @@ adaparam::settings! {
         pub embedding: usize = 400, within(1..=LARGEST_SIZE);
         /// word vectors begin evenly between plus and minus this
         #[serde(skip_serializing_if = "is_usual")]
-        pub embedding_bound: f64 = EMBEDDING_BOUND, bound();
+        pub embedding_bound: f64 = EMBEDDING_BOUND, bound() => Start;
         /// matrices of the layers, and biases that would begin at 0, begin evenly between plus and minus this; 0 for the cell's own start
         #[serde(skip_serializing_if = "is_zero")]
-        pub bound: f64 = 0.0, bound_or_none();
+        pub bound: f64 = 0.0, bound_or_none() => Start;
         /// size of the hidden state of every layer but the last
         pub hidden: usize = 1150, within(1..=LARGEST_SIZE);
         /// size of the last layer, for heads that take any; 0 for that of the word vectors

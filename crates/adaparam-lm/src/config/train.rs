@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use adaparam::settings::{
-    Fault, Key, Rule, Settings, ascending, nearest, not_negative, positive, probability, within,
+    Fault, Key, Only, Rule, Settings, ascending, nearest, not_negative, positive, probability,
+    within,
 };
 use adaparam_data::text::WindowLengths;
 use adaparam_runs::RunError;
@@ -429,18 +430,22 @@ impl Settings for DropoutSpec {
         Key {
             name: "word",
             about: "drop probability of words: whole rows of the embedding",
+            only: Some(Only::Training),
         },
         Key {
             name: "embedding",
             about: "drop probability of entries of word vectors",
+            only: Some(Only::Training),
         },
         Key {
             name: "output",
             about: "drop probability of entries of the last layer's output",
+            only: Some(Only::Training),
         },
         Key {
             name: "weight",
             about: "drop probability of entries of the recurrent weights, drawn for each window",
+            only: Some(Only::Training),
         },
     ];
 

@@ -17,7 +17,7 @@ adaparam::settings! {
         /// size of what each expert reads; 0 for that of the word vectors, which are then its weights too
         pub bottleneck: usize = 0, within(0..=65_536);
         /// drop probability of what each expert reads, the same at every step of a window
-        pub dropout: f64 = 0.29, probability();
+        pub dropout: f64 = 0.29, probability() => Training;
     }
 }
 

@@ -13,7 +13,7 @@ adaparam::settings! {
     /// The keys of `kind = "softmax"`.
     pub struct SoftmaxSettings {
         /// weights and biases begin evenly between plus and minus this
-        pub bound: f64 = 0.1, bound();
+        pub bound: f64 = 0.1, bound() => Start;
     }
 }
 

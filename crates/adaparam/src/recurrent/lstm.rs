@@ -124,13 +124,13 @@ crate::settings! {
         pub second_bias: bool = false;
         /// whether dropout is on what a layer reads of the one below (`inter_layer`), and not on hidden states (`hidden`)
         #[serde(skip_serializing_if = "is_false")]
-        pub inter_layer: bool = false;
+        pub inter_layer: bool = false => Training;
         /// how weights begin: `semi_orthogonal` with a forget bias of 1, or uniform
         #[serde(skip_serializing_if = "is_usual")]
-        pub start: RecurrentInitializer = RecurrentInitializer::SemiOrthogonal;
+        pub start: RecurrentInitializer = RecurrentInitializer::SemiOrthogonal => Start;
         /// largest weight and bias of a uniform start, which it then is; 0 for one over the root of the layer's size
         #[serde(skip_serializing_if = "is_zero")]
-        pub bound: f64 = 0.0, bound_or_none();
+        pub bound: f64 = 0.0, bound_or_none() => Start;
     } where second_bias_has_a_first
 }
 
