@@ -24,6 +24,11 @@ pub(crate) struct CurvesChoice {
 }
 
 impl CurvesChoice {
+    /// Whether there are to be any.
+    pub(crate) fn are_wanted(&self) -> bool {
+        self.tensorboard.is_some()
+    }
+
     /// The folder for the curves of the run, or of the runs of the sweep, in a folder; none if they are not wanted.
     pub(crate) fn folder_of(&self, run: &Path) -> Option<PathBuf> {
         let whole = std::path::absolute(run).unwrap_or_else(|_| run.to_path_buf());

@@ -776,7 +776,7 @@ fn bad_flags_and_values_are_refused() {
         |arguments: &[&str], words: &[&str]| assert_refused(folder.path(), arguments, words);
     refused(
         &["reproduce", "tail", "--steps", "0", "--out", "out"],
-        &["train.steps = 0", "must be from 1"],
+        &["--steps", "0", "from 1 to 1000000000"],
     );
     refused(
         &["reproduce", "tail", "--seeds", "0", "--out", "out"],
@@ -791,7 +791,46 @@ fn bad_flags_and_values_are_refused() {
             "--out",
             "out",
         ],
-        &["train.steps = 99999999999"],
+        &["--steps", "99999999999"],
+    );
+    refused(
+        &[
+            "reproduce",
+            "efficiency",
+            "--quick",
+            "--steps",
+            "5",
+            "--out",
+            "out",
+        ],
+        &["--steps", "tail and mnist", "train.epochs"],
+    );
+    refused(
+        &[
+            "reproduce",
+            "mnist",
+            "--quick",
+            "--tensorboard",
+            "curves",
+            "--out",
+            "out",
+        ],
+        &["--tensorboard", "language models"],
+    );
+    refused(
+        &[
+            "reproduce",
+            "efficiency",
+            "--quick",
+            "--set",
+            "data.train_words=1",
+            "--out",
+            "out",
+        ],
+        &[
+            "lstm-400k and lstm-400k-50",
+            "the same model on the same words",
+        ],
     );
     refused(&["reproduce", "tial", "--out", "out"], &["tial", "tail"]);
     for what in ["all", "tail", "ptb"] {

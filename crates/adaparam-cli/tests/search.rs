@@ -240,6 +240,34 @@ fn a_budget_that_is_over_leaves_a_page_and_says_how_to_go_on() {
 }
 
 #[test]
+fn a_command_that_trains_nothing_keeps_the_record_of_what_was_trained() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(run(folder.path(), &tiny("out")).status.code(), Some(0));
+    let path = folder.path().join("out/search.json");
+    let mut trained = json(&path);
+    trained["record"]["commit"] = "of another program".into();
+    fs::write(&path, trained.to_string()).unwrap();
+    let mut again = tiny("out");
+    again.extend(["--budget", "1s"]);
+    assert_eq!(run(folder.path(), &again).status.code(), Some(0));
+    assert_eq!(json(&path), trained);
+    for fewer in ["--finalists 1", "--seeds 1"] {
+        let replaced = tiny("out").join(" ");
+        let name = fewer.split(' ').next().unwrap();
+        let arguments = replaced.replace(&format!("{name} 2"), fewer);
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let output = run(folder.path(), &arguments);
+        assert_eq!(output.status.code(), Some(2), "{fewer}");
+        assert!(
+            stderr(&output).contains(&format!("{name}: 2, not 1")),
+            "{}",
+            stderr(&output)
+        );
+    }
+    assert_eq!(json(&path), trained);
+}
+
+#[test]
 fn mistakes_are_told_and_leave_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, words) in [
@@ -253,7 +281,7 @@ fn mistakes_are_told_and_leave_nothing_behind() {
         ),
         (
             "mnist --search --quick --steps 0 --out out",
-            vec!["--steps = 0"],
+            vec!["--steps", "from 1"],
         ),
         (
             "mnist --search --quick --seeds 0 --out out",
@@ -266,6 +294,7 @@ fn mistakes_are_told_and_leave_nothing_behind() {
             vec!["holds no search"],
         ),
         ("mnist --search --config a.toml --out out", vec!["--config"]),
+        ("mnist --search --scale full --out out", vec!["--scale"]),
     ] {
         let arguments: Vec<&str> = arguments.split(' ').collect();
         let output = run(folder.path(), &arguments);

@@ -207,7 +207,11 @@ mod tests {
         ] {
             let before = with(&same);
             let now = with(&[same, keys.clone()].concat());
-            assert_eq!(key_changes(&before, &now).len(), keys.len(), "{keys:?}");
+            let changes = key_changes(&before, &now);
+            for (key, _) in &keys {
+                let key = format!("model.{key}");
+                assert!(changes.iter().any(|change| change.key == key), "{key}");
+            }
             assert!(model_changes(&before, &now).is_empty(), "{keys:?}");
         }
     }

@@ -110,24 +110,27 @@ impl Experiment {
             Self::Efficiency => training_words(&reference, data_folder)?,
             _ => 0,
         };
-        rows.map(|row| {
-            let reference = match row.portion {
-                Some(portion) => portion.of(&reference, words),
-                None => reference.clone(),
-            };
-            let parameters = reference.model.parameter_count(vocabulary);
-            let mut config = made_by(&row, with_cell_of(&row, reference))?;
-            if config.model.head.settings().kind() == "softmax" {
-                // Two matrices with a row for each word instead of one: rows of half the size.
-                config.model.embedding = config.model.embedding.div_ceil(2);
-            }
-            config.model = with_parameters(&config.model, vocabulary, parameters);
-            config.train = training_of(&row, choices.scale, &config.train);
-            // What a person says about training holds for every row.
-            let config = with_changes(config, &choices.changes, "train.");
-            Ok((row, config.map_err(in_row(row))?))
-        })
-        .collect()
+        let rows: Vec<(ModelRow, LanguageModelConfig)> = rows
+            .map(|row| {
+                let reference = match row.portion {
+                    Some(portion) => portion.of(&reference, words),
+                    None => reference.clone(),
+                };
+                let parameters = reference.model.parameter_count(vocabulary);
+                let mut config = made_by(&row, with_cell_of(&row, reference))?;
+                if config.model.head.settings().kind() == "softmax" {
+                    // Two matrices with a row for each word instead of one: rows of half the size.
+                    config.model.embedding = config.model.embedding.div_ceil(2);
+                }
+                config.model = with_parameters(&config.model, vocabulary, parameters);
+                config.train = training_of(&row, choices.scale, &config.train);
+                // What a person says about training holds for every row.
+                let config = with_changes(config, &choices.changes, "train.");
+                Ok::<_, PaperError>((row, config.map_err(in_row(row))?))
+            })
+            .collect::<Result<_, _>>()?;
+        refuse_same_portions(&rows)?;
+        Ok(rows)
     }
 
     fn full_size(
@@ -166,6 +169,25 @@ impl Experiment {
         }
         Ok(config)
     }
+}
+
+/// Refuses sizes and parts of a text that what was set has made the same: a curve over them would be a point.
+fn refuse_same_portions(rows: &[(ModelRow, LanguageModelConfig)]) -> Result<(), RunError> {
+    for (index, (row, config)) in rows.iter().enumerate() {
+        let mut before = rows[..index].iter();
+        let same = before.find(|(other, of_other)| {
+            let models = row.portion.zip(other.portion);
+            models.is_some_and(|(one, other)| one.model == other.model) && of_other == config
+        });
+        if let Some((other, _)) = same {
+            return Err(RunError::Config {
+                place: format!("{} and {}", other.key, row.key),
+                message: "are the same model on the same words under what was set: give larger sizes or more words"
+                    .to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// The same configuration with a row's cell, and dropout only at sites that this has.

@@ -18,6 +18,7 @@ pub fn search(search: &Search, measured: &Measurements, record: &RunRecord) -> R
     if let Some(best) = best {
         sections.push(best_reading(best, images));
     }
+    sections.push(factors(search));
     if !confirmed.is_empty() {
         sections.push(finalists(&confirmed, images));
     }
@@ -28,7 +29,6 @@ pub fn search(search: &Search, measured: &Measurements, record: &RunRecord) -> R
     if !each.is_empty() {
         sections.push(effects(&each, images));
     }
-    sections.push(factors(search));
     let mut provenance = provenance(record);
     let others = record.other_commits.join(", ");
     provenance.more.push(("Other commits".to_owned(), others));
@@ -67,7 +67,7 @@ fn lead(search: &Search, measured: &Measurements, is_finished: bool) -> String {
         " The search is not finished: the same command goes on with it."
     };
     format!(
-        "{about}{steps} A reading fills in what is open. Readings are judged by the sum of squared differences from the \
+        "{about}{steps} A reading fills in what is open; “Factors” says what its parts mean. Readings are judged by the sum of squared differences from the \
          paper's five training accuracies, in percentage points, and then confirmed on the test accuracies. A network \
          that several readings have in common is trained once: {} so far.{state}",
         number::count(measured.count(), "network")
@@ -109,11 +109,33 @@ fn findings(
             )
         });
     }
-    if best.reading == Reading::as_reproduced() {
+    let of_one_seed = |reading: &Reading| standings.iter().find(|it| it.reading == *reading);
+    if let Some(best) = of_one_seed(&best.reading) {
+        let all = best.score().all();
+        let mut nearer: Vec<f64> = standings.iter().map(|it| it.score().all()).collect();
+        nearer.retain(|other| *other < all);
+        if let Some(nearest) = nearer.iter().copied().reduce(f64::min) {
+            findings.push(format!(
+                "Over all ten numbers, with one seed, {} nearer ({nearest:.2} against {all:.2}): finalists are chosen by the \
+                 training accuracies, so that the test accuracies can confirm them.",
+                if nearer.len() == 1 { "one reading is".to_owned() } else { format!("{} readings are", nearer.len()) }
+            ));
+        }
+    }
+    let own = Reading::as_reproduced();
+    if best.reading == own {
         findings.push("The nearest reading is that of `reproduce mnist`.".to_owned());
+    } else if let Some(own) = confirmed.iter().find(|it| it.reading == own) {
+        let score = own.score();
+        findings.push(format!(
+            "`reproduce mnist` has the finalist “{}”, which keeps every term of the paper's equations: {:.2} and {:.2}.",
+            own.reading.describe(),
+            score.train,
+            score.all()
+        ));
     }
     let before = Reading::as_reproduced_before();
-    if let Some(before) = standings.iter().find(|it| it.reading == before) {
+    if let Some(before) = of_one_seed(&before) {
         let score = before.score();
         findings.push(format!(
             "The reading of `reproduce mnist` before there was a search has {:.2} and {:.2} (1 seed).",
@@ -152,9 +174,14 @@ fn best_reading(best: &Standing, images: &str) -> Section {
         notes: on_divergence(std::iter::once(best)).into_iter().collect(),
     };
     let levels = best.reading.levels();
-    let list = FACTORS
-        .iter()
-        .filter_map(|factor| Some(format!("{}: {}", factor.name, levels.get(factor.name)?)));
+    let list = FACTORS.iter().enumerate().filter_map(|(index, factor)| {
+        let level = levels.get(factor.name)?;
+        Some(if best.reading.is_idle(index) {
+            format!("{}: decides nothing here", factor.name)
+        } else {
+            format!("{}: {level}", factor.name)
+        })
+    });
     Section::new("The nearest reading")
         .called("Nearest")
         .with(Block::Table(table))
@@ -214,42 +241,31 @@ const NOTE: &str = "LR: logistic regression; FF: 3-layer feed-forward; SVA 8K an
 
 /// What a table says if one of its networks diverged.
 fn on_divergence<'a>(mut standings: impl Iterator<Item = &'a Standing>) -> Option<String> {
-    let has_diverged = standings.any(|it| it.rows.iter().any(|row| row.train.low <= 0.0));
-    has_diverged.then(|| "A network that diverged tells nothing right: 0.00.".to_owned())
+    let has_diverged = standings.any(|it| it.rows.iter().any(|row| has_diverged(row.train.low)));
+    has_diverged.then(|| {
+        "The loss of a network that diverged became too large to go on; it counts as one that gets nothing right."
+            .to_owned()
+    })
+}
+
+/// Whether an accuracy stands for none.
+fn has_diverged(percent: f64) -> bool {
+    percent <= 0.0
+}
+
+fn percent(value: f64) -> Cell {
+    Cell::from(if has_diverged(value) {
+        "diverged".to_owned()
+    } else {
+        format!("{value:.2}")
+    })
 }
 
 fn all_readings(standings: &[Standing], images: &str) -> Section {
-    let paper = standings.first().map(|first| {
-        let mut cells = vec![Cell::quoted("the paper"), Cell::from(""), Cell::from("")];
-        let quoted = |value: f64| Cell::quoted(format!("{value:.2}"));
-        cells.extend(first.rows.iter().map(|row| quoted(row.paper.train)));
-        cells.extend(first.rows.iter().map(|row| quoted(row.paper.test)));
-        Row::new(cells)
-    });
-    let rows = standings.iter().enumerate().map(|(index, standing)| {
-        let score = standing.score();
-        let mut cells = vec![
-            standing.reading.describe().into(),
-            Cell::from(format!("{:.3}", score.train)),
-            Cell::from(format!("{:.3}", score.all())),
-        ];
-        let percent = |value: f64| Cell::from(format!("{value:.2}"));
-        cells.extend(standing.rows.iter().map(|row| percent(row.train())));
-        cells.extend(standing.rows.iter().map(|row| percent(row.test())));
-        let cells = Row::new(cells);
-        if index == 0 {
-            cells.begins_group()
-        } else {
-            cells
-        }
-    });
-    let mut columns = vec![
-        Column::text("Reading"),
-        Column::number("Score, train"),
-        Column::number("Score, all ten"),
-    ];
-    columns.extend(columns_of_rows("train"));
-    columns.extend(columns_of_rows("test"));
+    let first = "Readings with the first seed";
+    let order = "the nearest to the paper's training accuracies first";
+    let mut notes = vec![NOTE.to_owned()];
+    notes.extend(on_divergence(standings.iter()));
     Section::new("All readings")
         .called("Readings")
         .with(Block::Paragraph(
@@ -257,15 +273,51 @@ fn all_readings(standings: &[Standing], images: &str) -> Section {
                 .to_owned(),
         ))
         .with(Block::Table(Table {
-            caption: format!(
-                "Readings with the first seed, on {images}, the nearest to the paper's training accuracies first"
-            ),
-            columns,
-            rows: paper.into_iter().chain(rows).collect(),
-            notes: std::iter::once(NOTE.to_owned())
-                .chain(on_divergence(standings.iter()))
-                .collect(),
+            caption: format!("{first}, on {images}, training accuracies, {order}"),
+            columns: columns_of_readings("Score, train", "train"),
+            rows: rows_of_readings(standings, |it| it.score().train, |row| (row.train(), row.paper.train)),
+            notes: notes.clone(),
         }))
+        .with(Block::Table(Table {
+            caption: format!("{first}, on {images}, test accuracies, in the same order"),
+            columns: columns_of_readings("Score, all ten", "test"),
+            rows: rows_of_readings(standings, |it| it.score().all(), |row| (row.test(), row.paper.test)),
+            notes,
+        }))
+}
+
+fn columns_of_readings(score: &str, part: &str) -> Vec<Column> {
+    let mut columns = vec![Column::text("Reading"), Column::number(score)];
+    columns.extend(columns_of_rows(part));
+    columns
+}
+
+/// A row with the paper's accuracies, and one for each reading with its score and its own.
+fn rows_of_readings(
+    standings: &[Standing],
+    score: impl Fn(&Standing) -> f64,
+    accuracies: impl Fn(&RowScore) -> (f64, f64),
+) -> Vec<Row> {
+    let paper = standings.first().map(|first| {
+        let mut cells = vec![Cell::quoted("the paper"), Cell::from("")];
+        let quoted = |row: &RowScore| Cell::quoted(format!("{:.2}", accuracies(row).1));
+        cells.extend(first.rows.iter().map(quoted));
+        Row::new(cells)
+    });
+    let rows = standings.iter().enumerate().map(|(index, standing)| {
+        let mut cells = vec![
+            standing.reading.describe().into(),
+            Cell::from(format!("{:.3}", score(standing))),
+        ];
+        cells.extend(standing.rows.iter().map(|row| percent(accuracies(row).0)));
+        let cells = Row::new(cells);
+        if index == 0 {
+            cells.begins_group()
+        } else {
+            cells
+        }
+    });
+    paper.into_iter().chain(rows).collect()
 }
 
 /// What each level does: factor and level by index, and what came out.
@@ -285,8 +337,8 @@ fn effects(effects: &[(usize, usize, Standing)], images: &str) -> Section {
         ];
         let change = |(value, base): (f64, &f64)| {
             let change = value - base;
-            let text = if *level == 0 {
-                format!("{value:.2}")
+            let text = if has_diverged(value) || *level == 0 {
+                return percent(value);
             } else if change == 0.0 {
                 "—".to_owned()
             } else {
@@ -360,7 +412,7 @@ fn factors(search: &Search) -> Section {
 }
 
 fn accuracy(spread: &Spread) -> Cell {
-    let cell = Cell::from(format!("{:.2}", spread.median));
+    let cell = percent(spread.median);
     if spread.values.len() > 1 {
         cell.detail(format!("{:.2}–{:.2}", spread.low, spread.high))
     } else {

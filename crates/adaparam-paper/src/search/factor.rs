@@ -287,15 +287,15 @@ pub(super) const AS_REPRODUCED_BEFORE: &[(&str, &str)] = &[
     ("small-policy", "latent of 2, no bias"),
 ];
 
-/// The reading that it has: the nearest that the recorded search found (`results/mnist-search`). How the policy of the small
-/// layer saves parameters does not matter there, because what it looks at is narrow.
+/// The reading that it has: the nearest that the recorded search found (`results/mnist-search`) among those with every term of the
+/// paper's equations, the last layer's bias too. How the policy of the small layer saves parameters does not matter there, because
+/// what it looks at is narrow.
 pub(super) const AS_REPRODUCED: &[(&str, &str)] = &[
     ("context", "projection"),
     ("weights", "by activation"),
     ("depth", "hidden"),
-    ("small-policy", "latent of 2, no bias"),
+    ("small-policy", "latent of 1"),
     ("start", "0"),
-    ("last-bias", "no"),
     ("sampling", "with replacement"),
 ];
 

@@ -54,6 +54,7 @@ impl TableSizes {
 }
 
 /// A row of Table 1 under a reading.
+#[derive(PartialEq)]
 pub(super) struct ReadRow {
     pub(super) model: ImageModel,
     pub(super) pixels: PixelScale,
@@ -106,10 +107,19 @@ impl Reading {
         (0..FACTORS.len()).filter(|&factor| self.0[factor] != 0)
     }
 
+    /// Whether a factor decides nothing in it, because another one leaves it nothing to decide.
+    pub fn is_idle(&self, factor: usize) -> bool {
+        let sizes = TableSizes::of(Scale::Full);
+        let rows = self.rows(&sizes, None);
+        let mut levels = 0..FACTORS[factor].levels.len();
+        levels.all(|level| self.with(factor, level).rows(&sizes, None) == rows)
+    }
+
     /// How it differs from the base reading.
     pub fn describe(&self) -> String {
         let changes: Vec<String> = self
             .changes()
+            .filter(|&factor| !self.is_idle(factor))
             .map(|factor| format!("{}: {}", FACTORS[factor].name, self.level_name(factor)))
             .collect();
         if changes.is_empty() {
@@ -409,10 +419,16 @@ mod tests {
     #[test]
     fn a_reading_is_told_by_what_it_changes() {
         assert_eq!(Reading::base().describe(), "base");
+        // What the first matrix gives is so narrow that no policy has to save anything.
+        assert_eq!(
+            Reading::as_reproduced().describe(),
+            "context: projection; weights: by activation; depth: hidden; start: 0; sampling: with replacement"
+        );
         assert_eq!(
             Reading::as_reproduced_before().describe(),
             "weights: static uniform; small-policy: latent of 2, no bias; policy-weights: uniform"
         );
         assert_eq!(Reading::base().levels()["pixels"], "standardised");
+        assert!((0..FACTORS.len()).all(|factor| !Reading::base().is_idle(factor)));
     }
 }

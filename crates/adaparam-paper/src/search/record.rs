@@ -132,6 +132,15 @@ impl SearchRecord {
         if steps(there) != steps(here) {
             return Err(format!("--steps: {}, not {}", steps(there), steps(here)));
         }
+        // Of more there is more to do; with fewer, what is confirmed already would be gone from the record.
+        for (key, there, here) in [
+            ("--finalists", there.finalists as u64, here.finalists as u64),
+            ("--seeds", there.seeds, here.seeds),
+        ] {
+            if here < there {
+                return Err(format!("{key}: {there}, not {here}"));
+            }
+        }
         let (name, sum) = data;
         if self.record.data.get(name).is_none_or(|there| there != sum) {
             let names: Vec<&str> = self.record.data.keys().map(String::as_str).collect();

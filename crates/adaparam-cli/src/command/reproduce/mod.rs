@@ -73,7 +73,7 @@ pub(crate) struct Reproduce {
     #[arg(long)]
     quick: bool,
     /// How large language models are
-    #[arg(long, value_enum, default_value_t = ScaleChoice::Small, conflicts_with = "quick")]
+    #[arg(long, value_enum, default_value_t = ScaleChoice::Small, conflicts_with_all = ["quick", "search"])]
     scale: ScaleChoice,
     /// Models of ptb, wikitext2 or ablation: own (the paper's own and its baseline), paper (every row of its table), all
     /// (related ones too), or names with commas
@@ -86,7 +86,7 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "N", value_parser = whole_number::<u64>(1..=10_000), allow_negative_numbers = true)]
     draws: Option<u64>,
     /// Training steps of every run of tail and mnist, instead of the paper's
-    #[arg(long, value_name = "N", value_parser = whole_number::<usize>(0..=u64::MAX), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = whole_number::<usize>(1..=1_000_000_000), allow_negative_numbers = true)]
     steps: Option<usize>,
     /// Change a key of every language model's configuration (adaparam show --keys lists all)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
@@ -101,7 +101,7 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "N", requires = "search", default_value_t = 3,
           value_parser = whole_number::<u64>(1..=100), allow_negative_numbers = true)]
     finalists: u64,
-    /// Stop within this time, report what there is and say what is missing: 2h, 90m, 1h30m
+    /// Stop within this time, report what there is and say what is missing: 2h, 90m, 1h30m; 0s plans and trains nothing
     #[arg(long, value_name = "TIME", value_parser = budget)]
     budget: Option<Duration>,
     /// Train nothing: report what the folder holds so far
@@ -342,6 +342,15 @@ impl Reproduce {
         let has_language_models = self.what == What::All || self.what.experiment().is_some();
         if !self.changes.is_empty() && !has_language_models {
             bail!("--set: is for language models: change tail and mnist with --config");
+        }
+        if self.curves.are_wanted() && !has_language_models {
+            bail!("--tensorboard: is for language models: tail and mnist have no such curves");
+        }
+        let has_steps = matches!(self.what, What::Tail | What::Mnist | What::All);
+        if self.steps.is_some() && !has_steps {
+            bail!(
+                "--steps: is for tail and mnist: language models are trained for --set train.epochs=N"
+            );
         }
         let has_draws = match self.what {
             What::LanguageModels(Experiment::Robustness) => true,

@@ -98,12 +98,19 @@ impl Reproduce {
                 number::count(known, "network")
             );
         }
-        // From here on the folder is known to be a search's.
-        running.write_networks(&running.measured())?;
+        if before.is_none() {
+            // From here on the folder is known to be a search's.
+            running.write_networks(&running.measured())?;
+        }
         folder.drop_mark();
         let ended = running.train();
         let measured = running.measured();
-        self.end_search(&search, &measured, &running.record(&measured), &folder)?;
+        let record = match before {
+            // Who trains nothing leaves the record of who did.
+            Some(before) if measured.count() == known => before.record,
+            _ => running.record(&measured),
+        };
+        self.end_search(&search, &measured, &record, &folder)?;
         match ended {
             Err(RunError::Stopped) if session.stop.load(Ordering::Relaxed) => {
                 Err(anyhow::Error::new(RunError::Stopped).context(format!(
