@@ -89,18 +89,18 @@ def tail_networks():
 
 
 def mnist_networks():
-    def sva(d_input, d_output, rank, bias=True):
-        return Sva(d_input, d_output, rank, nn.Linear, False, bias=bias, of_projection=True)
+    def sva(d_input, d_output, rank):
+        return Sva(d_input, d_output, rank, nn.Linear, False, of_projection=True)
 
     def last(width):
-        return nn.Linear(width, 10, bias=False)
+        return nn.Linear(width, 10)
 
     hidden = lambda d_input: (nn.Linear(d_input, 100), nn.ReLU())
     return {
         "logistic regression": lambda: last(784),
         "3-layer feed-forward": lambda: nn.Sequential(*hidden(784), *hidden(100), *hidden(100), last(100)),
-        "1-layer SVA, small": lambda: sva(784, 10, 10, bias=False),
-        "1-layer SVA, large": lambda: sva(784, 10, 110, bias=False),
+        "1-layer SVA, small": lambda: sva(784, 10, 10),
+        "1-layer SVA, large": lambda: sva(784, 10, 110),
         "3-layer SVA": lambda: nn.Sequential(sva(784, 50, 78), sva(50, 50, 78), sva(50, 50, 78), last(50)),
     }
 

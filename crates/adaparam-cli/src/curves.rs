@@ -18,7 +18,7 @@ pub(crate) const LOOK_EVERY: NonZeroU64 = NonZeroU64::new(100).expect("not zero"
 /// The choice of whether to write curves.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CurvesChoice {
-    /// Write curves for TensorBoard, in this folder into one of the run's name, or of the sweep's and the run's
+    /// Write curves of language models for TensorBoard, in this folder into one of the run's name, or of the sweep's and the run's
     #[arg(long, value_name = "DIR")]
     tensorboard: Option<PathBuf>,
 }

@@ -33,8 +33,8 @@ Examples:
   adaparam bottleneck runs/quick-lstm-seed-* runs/quick-seed-*    runs that differ in their seed alone are one model
 
 The paper's activation effect is g(a) = φ(a) / a (section 2): 1 where φ is linear, towards 0 where it is saturated. A sigmoid has \
-that of the tanh which it is made from. The models read 20,000 words of their validation text; they must be of the kinds lstm or \
-adaptive-lstm, whose kernels tell of every gate.")]
+that of the tanh which it is made from. The models read 20,000 words of their validation text; they must be of the kinds lstm, \
+adaptive-lstm or melis-lstm (its input gate not tied), whose kernels tell of four gates.")]
 pub(crate) struct Bottleneck {
     /// Folders of runs (their best checkpoints), checkpoints' folders or exported files
     #[arg(required = true, value_name = "RUN")]

@@ -30,7 +30,7 @@ Examples:
 
 The page needs nothing else and can be sent about. It shows each word with its surprise, the policies that adapted the \
 layers at it beside their mean over the validation text, the adapted matrices, what the model took for likeliest next, and \
-the words of the validation text with the nearest policies. All numbers are those that the kernels computed.")]
+the words of the validation text with the nearest policies. All numbers are those that were computed on the way.")]
 pub(crate) struct Explain {
     /// Folders of runs (their best checkpoints), checkpoints' folders or exported files
     #[arg(required = true, value_name = "RUN")]
