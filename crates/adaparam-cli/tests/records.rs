@@ -288,6 +288,25 @@ fn the_quick_presets() {
 }
 
 #[test]
+fn statistical_efficiency() {
+    let rows = table(&readme(), "| size, share of the words |");
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        let (size, share) = row[0].split_once(", ").unwrap();
+        let size = size.to_lowercase().replace("0.5m", "500k");
+        let key = match share.trim_end_matches(" %") {
+            "100" => size,
+            part => format!("{size}-{part}"),
+        };
+        let of_models = ["lstm", "static", "recurrent"].map(|model| {
+            let run = format!("paper/efficiency/runs/{model}-{key}-seed-1/result.json");
+            format!("{:.1}", number(&record(&run), "valid_perplexity"))
+        });
+        assert_eq!(row[1..], of_models, "{key}");
+    }
+}
+
+#[test]
 fn robustness_and_the_17m_run_in_their_sentences() {
     let text = readme().split_whitespace().collect::<Vec<_>>().join(" ");
     let result = record("ptb-17m/runs/recurrent-seed-1/result.json");
