@@ -25,6 +25,7 @@ REPORTS = {
     "quick": ["reproduce", "--quick"],
     "ptb-2m-bolt-ons": ["reproduce", "ptb", "--scale", "small", "--systems", "lstm,recurrent,awd-lstm,lstm-mos,recurrent-mos"],
     "ptb-17m": ["reproduce", "ptb", "--scale", "full"],
+    "ptb-17m-33-epochs": ["reproduce", "ptb", "--scale", "full", "--systems", "recurrent"],
     "mnist-search": ["reproduce", "mnist", "--search"],
     "wall-clock/ptb": ["reproduce", "ptb", "--scale", "small", "--systems", "recurrent,awd-lstm"],
     "wall-clock/wikitext2": ["reproduce", "wikitext2", "--scale", "small", "--systems", "recurrent,awd-lstm"],
