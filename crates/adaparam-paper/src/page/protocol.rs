@@ -160,8 +160,12 @@ fn in_words(study: &Study, train: &TrainSpec) -> String {
         TrainPrecision::F32 => "",
         TrainPrecision::Bf16 => "; products in bf16",
     };
+    let average = match train.average.settings().kind() {
+        "none" => String::new(),
+        kind => format!("; evaluated with an average of the weights (`{kind}`)"),
+    };
     format!(
-        "{}{instead} of {optimiser} with learning rate {}, {schedule}; batches of {}, windows of about {}{precision}",
+        "{}{instead} of {optimiser} with learning rate {}, {schedule}; batches of {}, windows of about {}{precision}{average}",
         number::count(train.epochs as usize, "epoch"),
         train.learning_rate,
         train.batch,
@@ -293,6 +297,18 @@ mod tests {
         );
         let whole = told(Experiment::Ptb, Scale::Small, "own");
         assert!(!whole.contains("products"), "{whole}");
+    }
+
+    #[test]
+    fn an_average_of_the_weights_is_told() {
+        let changes = [("train.average.kind", "exponential")];
+        let averaged = told_with(Experiment::Ptb, Scale::Small, "own", &changes);
+        assert!(
+            averaged.contains("; evaluated with an average of the weights (`exponential`);"),
+            "{averaged}"
+        );
+        let raw = told(Experiment::Ptb, Scale::Small, "own");
+        assert!(!raw.contains("average of the weights"), "{raw}");
     }
 
     #[test]

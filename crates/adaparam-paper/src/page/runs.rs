@@ -11,8 +11,9 @@ use super::short_commit;
 pub(super) fn with_runs(section: Section, collected: &Collected) -> Section {
     let missing: Vec<&CollectedRun> = collected.missing().collect();
     let (all, left) = (collected.runs.len(), missing.len());
-    let summary = match left {
-        0 => format!("The {all} runs behind this section"),
+    let summary = match (all, left) {
+        (1, 0) => "The run behind this section".to_owned(),
+        (_, 0) => format!("The {all} runs behind this section"),
         _ => format!(
             "The {all} runs behind this section; {left} have not finished and count in no table"
         ),
