@@ -160,9 +160,11 @@ fn in_words(study: &Study, train: &TrainSpec) -> String {
         TrainPrecision::F32 => "",
         TrainPrecision::Bf16 => "; products in bf16",
     };
-    let average = match train.average.settings().kind() {
-        "none" => String::new(),
-        kind => format!("; evaluated with an average of the weights (`{kind}`)"),
+    let average = if train.average.is_default() {
+        String::new()
+    } else {
+        let kind = train.average.settings().kind();
+        format!("; evaluated with an average of the weights (`{kind}`)")
     };
     format!(
         "{}{instead} of {optimiser} with learning rate {}, {schedule}; batches of {}, windows of about {}{precision}{average}",
